@@ -1,0 +1,68 @@
+# Needs make and Python >= 3.11; everything else goes into .venv. Another interpreter: make PYTHON=python3.12 test
+PYTHON ?= python3
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint format wheel-check clean
+
+# All paths are relative and tools run as `python -m`, so that a folder name with spaces does no harm.
+PY := .venv/bin/python
+PIP := $(PY) -m pip -q --disable-pip-version-check
+# What was installed, and for which folder: a tree that was moved installs itself again.
+HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
+INSTALLED := .venv/installed-$(HERE)
+INSTALLED_TEST := .venv/installed-test-$(HERE)
+PYTEST := $(PY) -m pytest -n auto --maxprocesses=8 --durations=10 --durations-min=5
+
+# One thread for each test process: the processes already share the cores.
+test test-all: export OPENBLAS_NUM_THREADS = 1
+test test-all: export OMP_NUM_THREADS = 1
+test test-all: export MKL_NUM_THREADS = 1
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+
+demo: $(INSTALLED) ## install, and fill in the labels of scikit-learn's digits from 100 of them
+	$(PY) examples/digits.py
+
+test: $(INSTALLED_TEST) ## install, and run the tests (but those marked slow)
+	$(PYTEST)
+
+test-all: $(INSTALLED_TEST) ## run all tests
+	$(PYTEST) -m ""
+
+lint: $(INSTALLED_TEST) ## check style and types
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m mypy src
+
+format: $(INSTALLED_TEST) ## put the code into the house format
+	$(PY) -m ruff check --fix .
+	$(PY) -m ruff format .
+
+wheel-check: | $(PY) ## build the wheel, install it alone elsewhere, run the README's first example with it
+	rm -rf dist
+	$(PIP) wheel --no-deps --wheel-dir dist .
+	@set -e; root=$$(pwd); scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT INT TERM; \
+	$(PY) -m venv "$$scratch/venv"; \
+	"$$scratch/venv/bin/python" -m pip -q --disable-pip-version-check install dist/*.whl; \
+	cd "$$scratch"; \
+	echo "the README's first example, with nothing but the wheel:"; \
+	"$$scratch/venv/bin/python" -I "$$root/.ci/readme_example.py" "$$root/README.md"
+
+clean: ## remove everything that make has made
+	rm -rf .venv dist .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	find src tests examples benchmarks .ci -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+
+$(PY):
+	@command -v "$(PYTHON)" >/dev/null || \
+	{ echo "There is no $(PYTHON) here. kernelweave needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
+	@"$(PYTHON)" -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("kernelweave needs Python 3.11 or \
+	newer, and $(PYTHON) is %d.%d. Name a newer one: make PYTHON=python3.12" % v[:2])'
+	"$(PYTHON)" -m venv --clear .venv || { rm -rf .venv; exit 1; }
+
+$(INSTALLED): pyproject.toml | $(PY)
+	$(PIP) install -e .
+	@touch $@
+
+$(INSTALLED_TEST): pyproject.toml | $(PY)
+	$(PIP) install -e ".[test]"
+	@touch $@

@@ -1,0 +1,68 @@
+"""Learn from few labels and many unlabelled samples with kernels that choose and mix themselves.
+
+Public names are imported when first used, so that ``import kernelweave`` costs nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .estimators.ssmk import SSMKClassifier
+    from .kernels.library import KernelLibrary
+    from .kernels.pointwise import RBF, FromCallable, Linear, Polynomial, Precomputed, Sigmoid, rbf_family
+    from .kernels.wrappers import Normalized, OnColumns, Preprocessed
+    from .model_selection import SemiSupervisedSplit
+
+    __version__: str
+
+__all__ = [
+    # kernels
+    "Linear",
+    "Polynomial",
+    "RBF",
+    "Sigmoid",
+    "Normalized",
+    "Preprocessed",
+    "FromCallable",
+    "OnColumns",
+    "Precomputed",
+    "KernelLibrary",
+    "rbf_family",
+    # models
+    "SSMKClassifier",
+    # model selection
+    "SemiSupervisedSplit",
+]
+
+_HOME = {
+    "Linear": "kernels.pointwise",
+    "Polynomial": "kernels.pointwise",
+    "RBF": "kernels.pointwise",
+    "Sigmoid": "kernels.pointwise",
+    "Normalized": "kernels.wrappers",
+    "Preprocessed": "kernels.wrappers",
+    "FromCallable": "kernels.pointwise",
+    "OnColumns": "kernels.wrappers",
+    "Precomputed": "kernels.pointwise",
+    "KernelLibrary": "kernels.library",
+    "rbf_family": "kernels.pointwise",
+    "SSMKClassifier": "estimators.ssmk",
+    "SemiSupervisedSplit": "model_selection",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        value = version(__name__)
+    elif name in _HOME:
+        value = getattr(import_module(f".{_HOME[name]}", __name__), name)
+    else:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__, "__version__"})

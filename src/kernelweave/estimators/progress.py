@@ -1,0 +1,100 @@
+"""What a person sees while a fit runs: a progress bar on a terminal, plain lines elsewhere."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+LINE_EVERY = 10  # rounds between two plain lines at verbose=1
+
+
+@contextmanager
+def progress(verbose: int, title: str, callback: Callable[[Any], object] | None) -> Iterator[Callable[[Any], bool]]:
+    """Give a hook for the solver that shows progress and passes the user's callback on.
+
+    The bar is measured in orders of magnitude: from the first relative gap down to the one asked for.
+    """
+    show = _shower(verbose, title)
+
+    def hook(state: Any) -> bool:
+        show.update(state)
+        return bool(callback(state)) if callback is not None else False
+
+    try:
+        yield hook
+    finally:
+        show.close()
+
+
+def _shower(verbose: int, title: str) -> Any:
+    if not verbose:
+        return _Silent()
+    if verbose == 1 and sys.stderr.isatty():
+        try:
+            return _Bar(title)
+        except ImportError:
+            pass  # rich is optional: lines say the same
+    return _Lines(title, 1 if verbose > 1 else LINE_EVERY)
+
+
+def fraction_done(first_gap: float, gap: float, target: float) -> float:
+    """Return how many of the orders of magnitude between the first gap and the target are done, in [0, 1]."""
+    if gap <= target:
+        return 1.0
+    whole = math.log(max(first_gap, gap) / max(target, 1e-300))
+    return max(0.0, min(1.0, math.log(max(first_gap, gap) / gap) / whole)) if whole > 0 else 0.0
+
+
+class _Silent:
+    def update(self, state: Any) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class _Lines:
+    def __init__(self, title: str, every: int):
+        self.title, self.every = title, every
+
+    def update(self, state: Any) -> None:
+        if state.n_open == 0 or state.iteration % self.every == 1 or self.every == 1:
+            print(
+                f"{self.title}: round {state.iteration}, {state.n_columns} columns, objective {state.objective:.6g}, "
+                f"relative gap {state.relative_gap:.2e}, {state.seconds:.1f} s",
+                file=sys.stderr,
+                flush=True,
+            )
+
+    def close(self) -> None: ...
+
+
+class _Bar:
+    def __init__(self, title: str):
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        self.progress = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("gap {task.fields[gap]}, {task.fields[columns]} columns"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+        )
+        self.task = self.progress.add_task(title, total=1.0, gap="1", columns=0)
+        self.first_gap: float | None = None
+        self.progress.start()
+
+    def update(self, state: Any) -> None:
+        if self.first_gap is None:
+            self.first_gap = state.relative_gap
+        self.progress.update(
+            self.task,
+            completed=fraction_done(self.first_gap, state.relative_gap, state.target),
+            gap=f"{state.relative_gap:.1e}",
+            columns=state.n_columns,
+        )
+
+    def close(self) -> None:
+        self.progress.stop()

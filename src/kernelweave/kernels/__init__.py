@@ -1,0 +1,1 @@
+"""What is similar: recipes of kernels, and kernels bound to a sample."""

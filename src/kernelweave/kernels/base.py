@@ -1,0 +1,365 @@
+"""Recipes and bound kernels.
+
+A :class:`Kernel` is a recipe: an immutable description such as ``RBF(gamma="mean")``. It knows no data.
+``kernel.bind(X, rng)`` ties it to a sample and gives a :class:`BoundKernel`, in which everything that depends on
+the sample (bandwidths, fitted transformers, the centre of a feature space) has become a number. Training and
+prediction therefore cannot disagree about it. ``bind`` never sees ``y``.
+
+Recipes form an algebra: ``a + b``, ``a * b`` and ``2.0 * a`` are recipes, because sums, products and positive
+multiples of positive semi-definite kernels are positive semi-definite.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+
+Rows = np.ndarray | slice
+ALL = slice(None)
+
+
+class Kernel(ABC):
+    """A recipe for a kernel: immutable, comparable, with an evaluable ``repr``.
+
+    Subclasses are frozen dataclasses whose fields are their parameters. ``get_params`` lists them as
+    scikit-learn does (``kernel__gamma`` reaches into a nested recipe), and :meth:`replace` returns a changed
+    copy where scikit-learn's ``set_params`` would change in place.
+    """
+
+    @abstractmethod
+    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
+        """Tie the recipe to the rows of ``X``; whatever is drawn at random is drawn from ``rng``."""
+
+    def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
+        """Return the recipe with column names replaced by positions (only :class:`OnColumns` has any)."""
+        resolved = {
+            name: child.resolve(feature_names, n_features)
+            for name, child in self._children().items()
+            if isinstance(child, Kernel)
+        }
+        return self.replace(**resolved) if resolved else self
+
+    @property
+    def source(self) -> str:
+        """Which part of the data the kernel looks at; ``"all columns"`` unless a nested recipe says otherwise."""
+        found = {child.source for child in self._children().values() if isinstance(child, Kernel)}
+        return found.pop() if len(found) == 1 else "all columns"
+
+    @property
+    def allows_missing(self) -> bool:
+        """Whether the recipe itself says what a missing value means."""
+        nested = [child for child in self._children().values() if isinstance(child, Kernel)]
+        return any(child.allows_missing for child in nested)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, those of nested recipes under ``name__parameter``."""
+        params = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        if deep:
+            for name, child in self._children().items():
+                params[name] = child
+                params.update({f"{name}__{key}": value for key, value in child.get_params().items()})
+        return params
+
+    def replace(self, **params: Any) -> Self:
+        """Return a copy with some parameters changed; ``kernel__gamma=…`` reaches into a nested recipe."""
+        own = self.get_params(deep=False)
+        children = self._children()
+        for name, changes in _by_head(params).items():
+            if name in children:
+                children[name] = _changed(children[name], changes)
+            elif name in own and list(changes) == [""]:
+                own[name] = changes[""]
+            else:
+                raise ValueError(
+                    f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(self.get_params())}."
+                )
+        return self._rebuild(own, children)
+
+    def _children(self) -> dict[str, Any]:
+        """Return the nested objects that have parameters of their own, by the name users reach them with."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
+        return {name: value for name, value in values.items() if _has_params(value)}
+
+    def _rebuild(self, own: dict[str, Any], children: dict[str, Any]) -> Self:
+        return type(self)(**(own | children))
+
+    def __sklearn_clone__(self) -> Self:
+        return self  # immutable: sharing is safe, and a precomputed matrix is never copied
+
+    def __add__(self, other: object) -> Kernel:
+        if not isinstance(other, Kernel):
+            return NotImplemented
+        return Sum(_terms(self, Sum) + _terms(other, Sum))
+
+    def __mul__(self, other: object) -> Kernel:
+        if isinstance(other, Kernel):
+            return Product(_terms(self, Product) + _terms(other, Product))
+        if isinstance(other, numbers.Real):
+            return Scaled(self, float(other))
+        return NotImplemented
+
+    def __rmul__(self, other: object) -> Kernel:
+        return self.__mul__(other)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        mine, theirs = self.get_params(deep=False), other.get_params(deep=False)  # type: ignore[attr-defined]
+        return all(_same(mine[name], theirs[name]) for name in mine)
+
+    def __hash__(self) -> int:
+        return hash(repr(self))  # equal recipes have equal representations
+
+    def __repr__(self) -> str:
+        shown = []
+        for field in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, field.name)
+            if field.default is MISSING:
+                shown.append(_shown(value))
+            elif not _same(value, field.default):
+                shown.append(f"{field.name}={_shown(value)}")
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class BoundKernel(ABC):
+    """A kernel tied to a sample of ``n_rows`` rows: ``K[i, j]`` is the value at rows ``i`` and ``j``.
+
+    Index arguments are integer arrays or slices of row numbers of the bound sample.
+    """
+
+    n_rows: int
+
+    @abstractmethod
+    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
+        """Return ``K[rows][:, cols]``, a new array that the caller may overwrite."""
+
+    @abstractmethod
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Return the kernel between new rows and the bound rows ``cols``, shape ``(n_new, n_cols)``."""
+
+    @abstractmethod
+    def diag(self) -> np.ndarray:
+        """Return the diagonal of ``K``."""
+
+    @abstractmethod
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Return the kernel of each new row with itself."""
+
+    @abstractmethod
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        """Return the same kernel, with everything learned from the sample, that keeps only ``rows``."""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Scaled(Kernel):
+    """A positive multiple of a kernel, written ``2.0 * kernel``.
+
+    Examples
+    --------
+    >>> from kernelweave import Linear
+    >>> 2.0 * Linear()
+    2.0 * Linear()
+    """
+
+    kernel: Kernel
+    factor: float
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.factor) and self.factor > 0):
+            raise ValueError(
+                f"A kernel was multiplied by {self.factor!r}; only a positive finite number keeps it a kernel. "
+                "For differences of kernels give both to the library: the mixture chooses the signs."
+            )
+
+    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
+        """Bind the kernel and keep the factor."""
+        return BoundSum((self.kernel.bind(X, rng, sample_weight),), (self.factor,))
+
+    def __repr__(self) -> str:
+        return f"{self.factor!r} * {_in_product(self.kernel)}"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Composite(Kernel):
+    """A recipe made of several; users reach the parts as ``term0__gamma``, ``term1__gamma``, …"""
+
+    terms: tuple[Kernel, ...]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "terms", tuple(self.terms))
+
+    def _children(self) -> dict[str, Any]:
+        return {f"term{i}": term for i, term in enumerate(self.terms)}
+
+    def _rebuild(self, own: dict[str, Any], children: dict[str, Any]) -> Self:
+        same_length = len(own["terms"]) == len(self.terms)
+        return type(self)(tuple(children.values()) if same_length else own["terms"])
+
+    def _bind_terms(
+        self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None
+    ) -> tuple[BoundKernel, ...]:
+        streams = rng.spawn(len(self.terms))
+        return tuple(
+            term.bind(X, stream, sample_weight) for term, stream in zip(self.terms, streams, strict=True)
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sum(_Composite):
+    """A sum of kernels, written ``a + b``: one kernel, not a mixture.
+
+    Examples
+    --------
+    >>> from kernelweave import Linear, Polynomial
+    >>> Linear() + Polynomial(degree=3)
+    Linear() + Polynomial(degree=3)
+    """
+
+    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
+        """Bind each term."""
+        bound = self._bind_terms(X, rng, sample_weight)
+        return BoundSum(bound, (1.0,) * len(bound))
+
+    def __repr__(self) -> str:
+        return " + ".join(repr(term) for term in self.terms)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Product(_Composite):
+    """An elementwise product of kernels, written ``a * b``."""
+
+    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
+        """Bind each factor."""
+        return BoundProduct(self._bind_terms(X, rng, sample_weight))
+
+    def __repr__(self) -> str:
+        return " * ".join(_in_product(term) for term in self.terms)
+
+
+class BoundSum(BoundKernel):
+    """The weighted sum ``sum_p w_p K_p`` of bound kernels, with fixed weights."""
+
+    def __init__(self, terms: Sequence[BoundKernel], weights: Sequence[float] | np.ndarray):
+        self.terms = tuple(terms)
+        self.weights = tuple(float(weight) for weight in weights)
+        self.n_rows = self.terms[0].n_rows
+
+    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
+        """Return the weighted sum of the terms' blocks."""
+        return self._total(term.block(rows, cols) for term in self.terms)
+
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Return the weighted sum of the terms against new rows."""
+        return self._total(term.against(X_new, cols) for term in self.terms)
+
+    def diag(self) -> np.ndarray:
+        """Return the weighted sum of the diagonals."""
+        return self._total(term.diag() for term in self.terms)
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Return the weighted sum of the terms at each new row."""
+        return self._total(term.diag_against(X_new) for term in self.terms)
+
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        """Restrict every term."""
+        return BoundSum([term.restrict(rows) for term in self.terms], self.weights)
+
+    def _total(self, parts: Any) -> np.ndarray:
+        total = None
+        for part, weight in zip(parts, self.weights, strict=True):
+            if weight != 1.0:
+                part *= part.dtype.type(weight)
+            total = part if total is None else np.add(total, part, out=total)
+        assert total is not None  # noqa: S101 - there is at least one term
+        return total
+
+
+class BoundProduct(BoundKernel):
+    """The elementwise product of bound kernels."""
+
+    def __init__(self, terms: Sequence[BoundKernel]):
+        self.terms = tuple(terms)
+        self.n_rows = self.terms[0].n_rows
+
+    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
+        """Return the product of the factors' blocks."""
+        return math.prod((term.block(rows, cols) for term in self.terms[1:]), start=self.terms[0].block(rows, cols))
+
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Return the product of the factors against new rows."""
+        first = self.terms[0].against(X_new, cols)
+        return math.prod((term.against(X_new, cols) for term in self.terms[1:]), start=first)
+
+    def diag(self) -> np.ndarray:
+        """Return the product of the diagonals."""
+        return math.prod((term.diag() for term in self.terms[1:]), start=self.terms[0].diag())
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Return the product of the factors at each new row."""
+        first = self.terms[0].diag_against(X_new)
+        return math.prod((term.diag_against(X_new) for term in self.terms[1:]), start=first)
+
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        """Restrict every factor."""
+        return BoundProduct([term.restrict(rows) for term in self.terms])
+
+
+def count(rows: Rows, n_rows: int) -> int:
+    """Return how many rows an index argument names."""
+    return len(range(*rows.indices(n_rows))) if isinstance(rows, slice) else len(rows)
+
+
+def _terms(kernel: Kernel, kind: type[_Composite]) -> tuple[Kernel, ...]:
+    return kernel.terms if isinstance(kernel, kind) else (kernel,)
+
+
+def _in_product(kernel: Kernel) -> str:
+    return f"({kernel!r})" if isinstance(kernel, Sum | Scaled) else repr(kernel)
+
+
+def _has_params(value: Any) -> bool:
+    return hasattr(value, "get_params") and not isinstance(value, type)
+
+
+def _by_head(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Group ``{"a__b": 1, "a": 2}`` by what stands before the first double underscore."""
+    grouped: dict[str, dict[str, Any]] = {}
+    for key, value in params.items():
+        head, _, tail = key.partition("__")
+        grouped.setdefault(head, {})[tail] = value
+    return grouped
+
+
+def _changed(child: Any, changes: dict[str, Any]) -> Any:
+    child = changes.pop("", child)  # first the whole, then its parts
+    if not changes:
+        return child
+    return child.replace(**changes) if hasattr(child, "replace") else clone(child).set_params(**changes)
+
+
+def _same(a: Any, b: Any) -> bool:
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return bool(isinstance(a, numbers.Number) and isinstance(b, numbers.Number) and a == b)
+    if isinstance(a, np.ndarray):
+        return False  # matrices are shared, never compared entry by entry
+    if isinstance(a, Kernel):
+        return a == b
+    if _has_params(a):
+        mine, theirs = a.get_params(), b.get_params()
+        return mine.keys() == theirs.keys() and all(_same(mine[key], theirs[key]) for key in mine)
+    if isinstance(a, list | tuple):
+        return len(a) == len(b) and all(_same(x, z) for x, z in zip(a, b, strict=True))
+    return bool(a == b)
+
+
+def _shown(value: Any) -> str:
+    return getattr(value, "__name__", None) or repr(value)

@@ -1,0 +1,145 @@
+r"""What is left of kernels after learning: weighted sums, and expansions that predict.
+
+A composite method learns weights and gives a :class:`CombinedKernel` :math:`\sum_p w_p K_p`. A mixture method learns one
+coefficient for each column and gives a :class:`KernelExpansion`
+
+.. math:: f(x) = \sum_p \sum_{j \in W_p} \alpha_j^p K_p(x, x_j) + b,
+
+which holds only the active kernels and their active centres. A composite model is the special case
+:math:`\alpha_j^p = w_p \alpha_j`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+
+from .base import BoundKernel, BoundSum
+
+
+class CombinedKernel(BoundSum):
+    r"""The kernel :math:`\sum_p w_p K_p` with learned weights; kernels of weight zero are left out.
+
+    Parameters
+    ----------
+    kernels : sequence of BoundKernel
+    weights : ndarray of shape (n_kernels,)
+        Non-negative: a negative weight could make the combination lose positive semi-definiteness.
+    """
+
+    def __init__(self, kernels: Sequence[BoundKernel], weights: np.ndarray):
+        weights = np.asarray(weights, dtype=np.float64)
+        if weights.shape != (len(kernels),) or not np.all(np.isfinite(weights) & (weights >= 0)):
+            raise ValueError(f"Kernel weights must be {len(kernels)} non-negative numbers; got {weights}.")
+        kept = np.flatnonzero(weights) if weights.any() else np.arange(1)
+        super().__init__([kernels[p] for p in kept], weights[kept])
+
+
+@dataclass(frozen=True)
+class ExpansionGroup:
+    """One active kernel of an expansion.
+
+    Attributes
+    ----------
+    kernel : int
+        Number of the kernel in the library.
+    name, source : str
+    centers : ndarray of shape (n_centers,)
+        Row numbers of the training sample.
+    coef : ndarray of shape (n_centers, n_outputs)
+    bound : BoundKernel
+        The kernel, which keeps only the centres.
+    """
+
+    kernel: int
+    name: str
+    source: str
+    centers: np.ndarray
+    coef: np.ndarray
+    bound: BoundKernel
+
+
+class KernelExpansion:
+    """A sum of kernel functions at a few centres plus an intercept, for one or several outputs.
+
+    Attributes
+    ----------
+    groups : tuple of ExpansionGroup
+    intercept : ndarray of shape (n_outputs,)
+    n_kernels : int
+        Size of the library the groups come from.
+    n_evaluations : int
+        Kernel values that one new row costs.
+    """
+
+    def __init__(self, groups: Sequence[ExpansionGroup], intercept: np.ndarray, n_kernels: int):
+        self.groups = tuple(groups)
+        self.intercept = intercept
+        self.n_kernels = n_kernels
+
+    @classmethod
+    def from_columns(
+        cls, library: Any, columns: np.ndarray, coef: np.ndarray, intercept: np.ndarray, row_numbers: np.ndarray
+    ) -> KernelExpansion:
+        """Collect the columns of a :class:`BoundLibrary` with their coefficients.
+
+        Parameters
+        ----------
+        library : BoundLibrary
+        columns : ndarray of shape (n_active,)
+            Distinct flat column numbers.
+        coef : ndarray of shape (n_active, n_outputs)
+        intercept : ndarray of shape (n_outputs,)
+        row_numbers : ndarray of shape (n_rows,)
+            What the user calls the library's rows.
+        """
+        kernel, center = library.split(columns)
+        groups = []
+        for p in np.unique(kernel):
+            here = np.flatnonzero(kernel == p)
+            here = here[np.argsort(center[here])]
+            bound = library.kernels[p].restrict(center[here])
+            entry = library.entries[p]
+            groups.append(ExpansionGroup(int(p), entry.name, entry.source, row_numbers[center[here]], coef[here], bound))
+        return cls(groups, np.asarray(intercept, dtype=np.float64), len(library.kernels))
+
+    @property
+    def n_evaluations(self) -> int:
+        """Kernel values that one new row costs."""
+        return sum(len(group.centers) for group in self.groups)
+
+    def __call__(self, X: Any) -> np.ndarray:
+        """Return the outputs at the rows of ``X``, shape ``(n_rows, n_outputs)``."""
+        out = np.tile(self.intercept, (X.shape[0], 1))
+        for rows, group, values in self._walk(X):
+            out[rows] += values @ group.coef
+        return out
+
+    def split(self, X: Any) -> np.ndarray:
+        """Return what each kernel of the library adds, shape ``(n_rows, n_kernels, n_outputs)``.
+
+        The intercept belongs to no kernel; it is shared equally among the active ones, so that the parts sum to
+        the whole.
+        """
+        out = np.zeros((X.shape[0], self.n_kernels, len(self.intercept)))
+        active = [group.kernel for group in self.groups] or list(range(self.n_kernels))
+        out[:, active] += self.intercept / len(active)
+        for rows, group, values in self._walk(X):
+            out[rows, group.kernel] += values @ group.coef
+        return out
+
+    def _walk(self, X: Any) -> Iterator[tuple[slice, ExpansionGroup, np.ndarray]]:
+        for group in self.groups:
+            height = max(1, int(get_config()["working_memory"] * 2**20 / (8 * max(1, len(group.centers)))))
+            for start in range(0, X.shape[0], height):
+                rows = slice(start, min(start + height, X.shape[0]))
+                values = group.bound.against(X[rows])
+                if not np.isfinite(values.sum()):
+                    raise ValueError(
+                        f"The kernel {group.name} gave values that are not finite (NaN or inf) on the new rows."
+                    )
+                yield rows, group, values

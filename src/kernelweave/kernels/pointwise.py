@@ -1,0 +1,359 @@
+r"""Kernels that are a formula in two rows of the data.
+
+The formulas are scikit-learn's: linear :math:`x^\top z`, polynomial :math:`(\gamma x^\top z + c_0)^d`, Gaussian
+:math:`\exp(-\gamma \lVert x - z \rVert^2)`, sigmoid :math:`\tanh(\gamma x^\top z + c_0)` (not positive semi-definite).
+A formula whose parameter refers to the sample (``gamma="mean"``) is first *fitted*: the reference becomes a number.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from .bandwidth import (
+    inner_products,
+    is_reference,
+    reference_gamma,
+    reference_names,
+    squared_distances,
+    squared_norms,
+)
+from .base import ALL, BoundKernel, Kernel, Rows
+
+
+class PointwiseKernel(Kernel):
+    """A recipe that is a formula in two rows of ``X``."""
+
+    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
+        """Turn references to the sample into numbers and keep the rows (no copy)."""
+        _refuse_missing(X, self)
+        return BoundPointwise(X, self.fitted(X, rng, sample_weight))
+
+    def fitted(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> PointwiseKernel:
+        """Return the recipe with every reference to the sample replaced by its value."""
+        return self
+
+    @abstractmethod
+    def evaluate(self, A: Any, B: Any) -> np.ndarray:
+        """Return the kernel between the rows of ``A`` and those of ``B``."""
+
+    @abstractmethod
+    def evaluate_diag(self, A: Any) -> np.ndarray:
+        """Return the kernel of each row of ``A`` with itself."""
+
+
+class BoundPointwise(BoundKernel):
+    """A fitted formula and the rows it is tied to."""
+
+    def __init__(self, X: Any, formula: PointwiseKernel):
+        self.X = X
+        self.formula = formula
+        self.n_rows = X.shape[0]
+
+    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
+        """Evaluate the formula between two sets of bound rows."""
+        return self.formula.evaluate(self.X[rows], self.X[cols])
+
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Evaluate the formula between new rows and bound rows."""
+        _refuse_missing(X_new, self.formula)
+        return self.formula.evaluate(X_new, self.X[cols])
+
+    def diag(self) -> np.ndarray:
+        """Evaluate the formula of each bound row with itself."""
+        return self.formula.evaluate_diag(self.X)
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Evaluate the formula of each new row with itself."""
+        return self.formula.evaluate_diag(X_new)
+
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        """Keep a copy of some rows."""
+        return BoundPointwise(self.X[rows], self.formula)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Linear(PointwiseKernel):
+    r"""The linear kernel :math:`x^\top z`.
+
+    Examples
+    --------
+    >>> from kernelweave import Linear
+    >>> Linear()
+    Linear()
+    """
+
+    def evaluate(self, A: Any, B: Any) -> np.ndarray:
+        """Return the inner products."""
+        return inner_products(A, B)
+
+    def evaluate_diag(self, A: Any) -> np.ndarray:
+        """Return the squared norms."""
+        return squared_norms(A)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Polynomial(PointwiseKernel):
+    r"""The polynomial kernel :math:`(\gamma x^\top z + c_0)^d`.
+
+    Parameters
+    ----------
+    degree : int, default=2
+    gamma : float, default=1.0
+        Positive.
+    coef0 : float, default=1.0
+        Non-negative values keep the kernel positive semi-definite.
+
+    Examples
+    --------
+    >>> from kernelweave import Polynomial
+    >>> Polynomial(degree=5, coef0=0.0)
+    Polynomial(degree=5, coef0=0.0)
+    """
+
+    degree: int = 2
+    gamma: float = 1.0
+    coef0: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (isinstance(self.degree, numbers.Integral) and self.degree >= 1):
+            raise ValueError(f"Polynomial got degree={self.degree!r}; it must be a whole number, 1 or more.")
+        _require_positive("Polynomial", "gamma", self.gamma)
+        _require_finite("Polynomial", "coef0", self.coef0)
+
+    def evaluate(self, A: Any, B: Any) -> np.ndarray:
+        """Return the powers of the shifted inner products."""
+        return self._power(inner_products(A, B))
+
+    def evaluate_diag(self, A: Any) -> np.ndarray:
+        """Return the powers of the shifted squared norms."""
+        return self._power(squared_norms(A))
+
+    def _power(self, inner: np.ndarray) -> np.ndarray:
+        inner *= self.gamma
+        inner += self.coef0
+        return np.power(inner, int(self.degree), out=inner) if self.degree != 2 else np.square(inner, out=inner)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RBF(PointwiseKernel):
+    r"""The Gaussian kernel :math:`\exp(-\gamma \lVert x - z \rVert^2)`.
+
+    Parameters
+    ----------
+    gamma : float or {"mean", "median", "scale"}, default="mean"
+        The bandwidth, or the reference it is taken from when the kernel meets the data: one over the mean
+        (median) squared distance between rows, or scikit-learn's ``"scale"``.
+    multiple : float, default=1.0
+        Factor on ``gamma``. 4 makes the kernel half as wide as its reference.
+
+    Examples
+    --------
+    >>> from kernelweave import RBF
+    >>> RBF(multiple=4.0)
+    RBF(multiple=4.0)
+    """
+
+    gamma: float | str = "mean"
+    multiple: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not is_reference(self.gamma):
+            expected = "a positive number or one of " + ", ".join(map(repr, reference_names()))
+            _require_positive("RBF", "gamma", self.gamma, expected)
+        _require_positive("RBF", "multiple", self.multiple)
+
+    def fitted(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> RBF:
+        """Return the kernel with its bandwidth as a number."""
+        gamma = self.gamma
+        if isinstance(gamma, str):
+            gamma = reference_gamma(gamma, X, rng, sample_weight)
+        return RBF(gamma * self.multiple)
+
+    def evaluate(self, A: Any, B: Any) -> np.ndarray:
+        """Return the exponentials of the scaled squared distances."""
+        values = squared_distances(A, B)
+        values *= -float(self.gamma)
+        return np.exp(values, out=values)
+
+    def evaluate_diag(self, A: Any) -> np.ndarray:
+        """Return ones."""
+        return np.ones(A.shape[0], dtype=A.dtype)
+
+
+def rbf_family(
+    multiples: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0), reference: float | str = "mean"
+) -> tuple[RBF, ...]:
+    """Return one RBF recipe for each multiple of a reference bandwidth.
+
+    Examples
+    --------
+    >>> from kernelweave import rbf_family
+    >>> rbf_family((1.0, 4.0))
+    (RBF(), RBF(multiple=4.0))
+    """
+    return tuple(RBF(reference, float(multiple)) for multiple in multiples)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sigmoid(PointwiseKernel):
+    r"""The sigmoid kernel :math:`\tanh(\gamma x^\top z + c_0)`; in general indefinite.
+
+    Examples
+    --------
+    >>> from kernelweave import Sigmoid
+    >>> Sigmoid(gamma=0.1)
+    Sigmoid(gamma=0.1)
+    """
+
+    gamma: float = 1.0
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        _require_finite("Sigmoid", "gamma", self.gamma)
+        _require_finite("Sigmoid", "coef0", self.coef0)
+
+    def evaluate(self, A: Any, B: Any) -> np.ndarray:
+        """Return the hyperbolic tangents of the shifted inner products."""
+        return self._squash(inner_products(A, B))
+
+    def evaluate_diag(self, A: Any) -> np.ndarray:
+        """Return the hyperbolic tangents of the shifted squared norms."""
+        return self._squash(squared_norms(A))
+
+    def _squash(self, inner: np.ndarray) -> np.ndarray:
+        inner *= self.gamma
+        inner += self.coef0
+        return np.tanh(inner, out=inner)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FromCallable(PointwiseKernel):
+    """A kernel given as a function ``f(A, B)`` that returns the matrix between the rows of ``A`` and ``B``.
+
+    It need be neither positive semi-definite nor symmetric. A function defined at the top level of a module
+    can be pickled; a lambda cannot.
+
+    Examples
+    --------
+    >>> from sklearn.metrics.pairwise import laplacian_kernel
+    >>> from kernelweave import FromCallable
+    >>> FromCallable(laplacian_kernel)
+    FromCallable(laplacian_kernel)
+    """
+
+    f: Callable[[Any, Any], Any]
+
+    def __post_init__(self) -> None:
+        if not callable(self.f):
+            raise TypeError(f"FromCallable takes a function f(A, B); got {self.f!r}.")
+
+    def evaluate(self, A: Any, B: Any) -> np.ndarray:
+        """Call the function and check the shape of what it returns."""
+        values = np.array(self.f(A, B), dtype=np.float64)  # a copy: the caller may overwrite it
+        if values.shape != (A.shape[0], B.shape[0]):
+            raise ValueError(
+                f"The kernel function {_name(self.f)} returned shape {values.shape} for {A.shape[0]} and "
+                f"{B.shape[0]} rows; expected ({A.shape[0]}, {B.shape[0]}). It must return a whole matrix: for a "
+                "function of two single rows use sklearn.metrics.pairwise_kernels(A, B, metric=f)."
+            )
+        return values
+
+    def evaluate_diag(self, A: Any) -> np.ndarray:
+        """Call the function row by row."""
+        return np.array([self.evaluate(A[i : i + 1], A[i : i + 1])[0, 0] for i in range(A.shape[0])])
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Precomputed(PointwiseKernel):
+    """A kernel given as a matrix; ``X`` is then one column of row numbers into it.
+
+    Cross-validation slices the row numbers and never the matrix, and ``clone`` shares it. The matrix may be a
+    memory map. It may have more rows than columns: the further rows are new samples, known only against the
+    training samples.
+
+    Parameters
+    ----------
+    K : array of shape (n_rows, n_columns), n_rows >= n_columns
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import Precomputed, SSMKClassifier
+    >>> Z = np.random.default_rng(0).normal(size=(20, 2))
+    >>> rows = np.arange(20)[:, None]
+    >>> model = SSMKClassifier([Precomputed(Z @ Z.T)]).fit(rows, Z[:, 0] > 0)
+    >>> model.predict(rows[:3]).shape
+    (3,)
+    """
+
+    K: Any
+
+    def __post_init__(self) -> None:
+        K = np.asanyarray(self.K)
+        if K.ndim != 2 or K.dtype.kind not in "fiub" or K.shape[0] < K.shape[1]:
+            raise ValueError(
+                f"Precomputed takes a numeric matrix with at least as many rows as columns; got shape {K.shape} "
+                f"and type {K.dtype}. Rows are samples (training samples first), columns are training samples."
+            )
+        object.__setattr__(self, "K", K)
+
+    def evaluate(self, A: Any, B: Any) -> np.ndarray:
+        """Look the values up."""
+        rows, cols = self._numbers(A, self.K.shape[0]), self._numbers(B, self.K.shape[1])
+        dtype = np.float32 if self.K.dtype == np.float32 else np.float64
+        return np.asarray(self.K[np.ix_(rows, cols)], dtype=dtype)
+
+    def evaluate_diag(self, A: Any) -> np.ndarray:
+        """Look the diagonal up."""
+        numbers_ = self._numbers(A, self.K.shape[1])
+        return np.asarray(self.K[numbers_, numbers_], dtype=np.float64)
+
+    def _numbers(self, X: Any, limit: int) -> np.ndarray:
+        column = np.asarray(X.toarray() if sparse.issparse(X) else X)
+        if column.shape[1] != 1:
+            raise ValueError(
+                f"Precomputed needs X to be one column of row numbers; got {column.shape[1]} columns. Pass "
+                "np.arange(n)[:, None] as X, or wrap it as OnColumns(Precomputed(K), [position])."
+            )
+        indices = column[:, 0].astype(np.intp)
+        if np.any(indices != column[:, 0]) or np.any((indices < 0) | (indices >= limit)):
+            raise ValueError(
+                f"Precomputed got row numbers from {column.min()} to {column.max()}; its matrix of shape "
+                f"{self.K.shape} takes whole numbers from 0 to {limit - 1} here. X holds row numbers, not features."
+            )
+        return indices
+
+    def __repr__(self) -> str:
+        return f"Precomputed(<{self.K.shape[0]} x {self.K.shape[1]} matrix>)"
+
+
+def _refuse_missing(X: Any, kernel: Kernel) -> None:
+    values = X.data if sparse.issparse(X) else X
+    if not np.isfinite(values.sum()) and np.isnan(values).any():
+        raise ValueError(
+            f"{kernel!r} met missing values (NaN) in X. Impute them before, or wrap the kernel as "
+            'OnColumns(kernel, columns, missing="center") if whole sources are missing for some rows.'
+        )
+
+
+def _require_finite(owner: str, name: str, value: Any, expected: str = "a finite number") -> None:
+    if not (isinstance(value, numbers.Real) and math.isfinite(value)):
+        raise ValueError(f"{owner} got {name}={value!r}; expected {expected}.")
+
+
+def _require_positive(owner: str, name: str, value: Any, expected: str = "a positive number") -> None:
+    _require_finite(owner, name, value, expected)
+    if value <= 0:
+        raise ValueError(f"{owner} got {name}={value!r}; expected {expected}.")
+
+
+def _name(f: Any) -> str:
+    return getattr(f, "__name__", repr(f))

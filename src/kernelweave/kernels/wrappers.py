@@ -1,0 +1,419 @@
+"""Recipes that wrap another recipe: normalised, on some columns, after a transformer.
+
+Every preprocessing of a kernel is itself a kernel, so that it is fitted on the training rows in ``bind``, saved with
+the model and applied to new rows without a second thought.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.base import clone
+
+from .base import ALL, BoundKernel, Kernel, Rows
+
+CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many rows
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Normalized(Kernel):
+    r"""The cosine of a kernel, :math:`k(x, z) / \sqrt{k(x, x)\, k(z, z)}`; zero where a row has no length.
+
+    Examples
+    --------
+    >>> from kernelweave import Normalized, Polynomial
+    >>> Normalized(Polynomial(degree=5, coef0=0.0))  # the fifth power of the cosine
+    Normalized(Polynomial(degree=5, coef0=0.0))
+    """
+
+    kernel: Kernel
+
+    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
+        """Bind the kernel and note the lengths of its rows."""
+        bound = self.kernel.bind(X, rng, sample_weight)
+        return BoundNormalized(bound, _inverse_lengths(bound.diag(), self))
+
+
+class BoundNormalized(BoundKernel):
+    """A bound kernel divided by the lengths of its rows."""
+
+    def __init__(self, kernel: BoundKernel, inverse_lengths: np.ndarray):
+        self.kernel = kernel
+        self.inverse_lengths = inverse_lengths
+        self.n_rows = kernel.n_rows
+
+    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
+        """Return the block divided by both lengths."""
+        return self._divided(self.kernel.block(rows, cols), self.inverse_lengths[rows], cols)
+
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Return the kernel against new rows divided by both lengths."""
+        lengths = _inverse_lengths(self.kernel.diag_against(X_new), self.kernel)
+        return self._divided(self.kernel.against(X_new, cols), lengths, cols)
+
+    def diag(self) -> np.ndarray:
+        """Return ones, zeros for rows without length."""
+        return (self.inverse_lengths > 0).astype(self.inverse_lengths.dtype)
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Return ones, zeros for rows without length."""
+        return (self.kernel.diag_against(X_new) > 0).astype(self.inverse_lengths.dtype)
+
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        """Restrict the kernel and its lengths."""
+        return BoundNormalized(self.kernel.restrict(rows), self.inverse_lengths[rows])
+
+    def _divided(self, values: np.ndarray, lengths: np.ndarray, cols: Rows) -> np.ndarray:
+        values *= lengths[:, None]
+        values *= self.inverse_lengths[cols][None, :]
+        return values
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Preprocessed(Kernel):
+    """A kernel on the output of a scikit-learn transformer that is fitted on the training rows, without ``y``.
+
+    Parameters
+    ----------
+    transformer : scikit-learn transformer
+    kernel : Kernel
+
+    Examples
+    --------
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from kernelweave import RBF, Preprocessed
+    >>> Preprocessed(StandardScaler(), RBF())
+    Preprocessed(StandardScaler(), RBF())
+    """
+
+    transformer: Any
+    kernel: Kernel
+
+    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
+        """Fit a clone of the transformer on ``X`` and bind the kernel to what it gives."""
+        transformer = clone(self.transformer)
+        if "random_state" in transformer.get_params() and transformer.get_params()["random_state"] is None:
+            transformer.set_params(random_state=int(rng.integers(2**31)))
+        transformed = _as_matrix(transformer.fit(X).transform(X), self.transformer)
+        return BoundPreprocessed(transformer, self.kernel.bind(transformed, rng, sample_weight))
+
+    def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
+        """Leave the inner recipe alone: its columns are those of the transformer's output."""
+        return self
+
+
+class BoundPreprocessed(BoundKernel):
+    """A fitted transformer and the kernel bound to its output."""
+
+    def __init__(self, transformer: Any, kernel: BoundKernel):
+        self.transformer = transformer
+        self.kernel = kernel
+        self.n_rows = kernel.n_rows
+
+    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
+        """Return the inner kernel's block."""
+        return self.kernel.block(rows, cols)
+
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Transform the new rows, then evaluate."""
+        return self.kernel.against(self._transform(X_new), cols)
+
+    def diag(self) -> np.ndarray:
+        """Return the inner kernel's diagonal."""
+        return self.kernel.diag()
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Transform the new rows, then evaluate."""
+        return self.kernel.diag_against(self._transform(X_new))
+
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        """Restrict the inner kernel; the transformer stays as fitted."""
+        return BoundPreprocessed(self.transformer, self.kernel.restrict(rows))
+
+    def _transform(self, X_new: Any) -> Any:
+        return _as_matrix(self.transformer.transform(X_new), self.transformer)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnColumns(Kernel):
+    """A kernel that looks at some columns of ``X`` only: one source among several.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    columns : list of str or int, str, slice
+        Column names (of the frame given to ``fit``) or positions. A name that ends in ``*`` means every column
+        that starts so: ``"gene_*"``.
+    missing : {"error", "center"}, default="error"
+        What a row means in which *all* these columns are NaN. ``"center"`` puts it at the centre of mass of the
+        kernel's feature space, where it says nothing about the label; a positive semi-definite kernel stays so.
+        Rows in which only some of the columns are NaN are refused: impute them.
+    source : str, optional
+        Name of the source in reports; the columns by default.
+
+    Examples
+    --------
+    >>> from kernelweave import RBF, OnColumns
+    >>> OnColumns(RBF(), "gene_*", missing="center")
+    OnColumns(RBF(), 'gene_*', missing='center')
+    """
+
+    kernel: Kernel
+    columns: Any
+    missing: str = "error"
+    source: str = ""  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        if self.missing not in ("error", "center"):
+            raise ValueError(f'OnColumns got missing={self.missing!r}; expected "error" or "center".')
+        if not isinstance(self.columns, str | slice):
+            object.__setattr__(self, "columns", tuple(np.ravel(np.asarray(self.columns, dtype=object)).tolist()))
+        if not self.source:
+            object.__setattr__(self, "source", _columns_in_words(self.columns))
+
+    @property
+    def allows_missing(self) -> bool:
+        """Whether missing rows have a meaning here."""
+        return self.missing == "center"
+
+    def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
+        """Replace names and patterns by positions."""
+        return self.replace(columns=_positions(self.columns, feature_names, n_features))
+
+    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
+        """Bind the kernel to the columns; find the rows that lack them."""
+        positions = _positions(self.columns, None, X.shape[1])
+        selector: Any = list(positions)
+        if positions == tuple(range(positions[0], positions[0] + len(positions))):
+            selector = slice(positions[0], positions[-1] + 1)  # a view, not a copy
+        part = X[:, selector]
+        if self.missing == "error":
+            return BoundOnColumns(self.kernel.bind(part, rng, sample_weight), selector)
+        present = _present_rows(part, self)
+        if not present.any():
+            raise ValueError(f"No row has values in the columns {self.source} of OnColumns; drop this kernel.")
+        weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
+        inner = self.kernel.bind(part[present], rng, None if sample_weight is None else weight[present])
+        center, center_weight = _center_of_mass(weight[present], rng)
+        return BoundWithMissing(inner, selector, _places(present), center, center_weight)
+
+    def __repr__(self) -> str:
+        columns = list(self.columns) if isinstance(self.columns, tuple) else self.columns
+        missing = "" if self.missing == "error" else f", missing={self.missing!r}"
+        source = "" if self.source == _columns_in_words(self.columns) else f", source={self.source!r}"
+        return f"OnColumns({self.kernel!r}, {columns!r}{missing}{source})"
+
+
+class BoundOnColumns(BoundKernel):
+    """A kernel bound to some columns."""
+
+    def __init__(self, kernel: BoundKernel, columns: Any):
+        self.kernel = kernel
+        self.columns = columns
+        self.n_rows = kernel.n_rows
+
+    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
+        """Return the inner kernel's block."""
+        return self.kernel.block(rows, cols)
+
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Pick the columns of the new rows, then evaluate."""
+        return self.kernel.against(X_new[:, self.columns], cols)
+
+    def diag(self) -> np.ndarray:
+        """Return the inner kernel's diagonal."""
+        return self.kernel.diag()
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Pick the columns of the new rows, then evaluate."""
+        return self.kernel.diag_against(X_new[:, self.columns])
+
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        """Restrict the inner kernel."""
+        return BoundOnColumns(self.kernel.restrict(rows), self.columns)
+
+
+class BoundWithMissing(BoundKernel):
+    r"""A kernel in which some rows are missing and sit at the centre of mass :math:`\bar\phi = \sum_c a_c \phi(x_c)`.
+
+    ``kernel`` is bound to the rows that are present; ``places[i]`` is the place of row ``i`` among them, -1 where
+    it is missing. ``center`` and ``center_weight`` are the places and weights of the rows that are averaged.
+    """
+
+    def __init__(
+        self,
+        kernel: BoundKernel,
+        columns: Any,
+        places: np.ndarray,
+        center: np.ndarray,
+        center_weight: np.ndarray,
+    ):
+        self.kernel = kernel
+        self.columns = columns
+        self.places = places
+        self.center = center
+        self.center_weight = center_weight
+        self.n_rows = len(places)
+
+    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
+        """Return the block; a missing row or column is an average."""
+        return self._assemble(self.places[rows], self.places[cols], self.kernel.block)
+
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Evaluate new rows, which may be missing too, against bound rows."""
+        part, places = self._new(X_new)
+
+        return self._assemble(
+            places, self.places[cols], lambda rows, columns: self.kernel.against(part[rows], columns)
+        )
+
+    def diag(self) -> np.ndarray:
+        """Return the diagonal; the squared length of the centre for missing rows."""
+        return self._diagonal(self.places, self.kernel.diag())
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Return the diagonal at new rows."""
+        part, places = self._new(X_new)
+        return self._diagonal(places, self.kernel.diag_against(part) if len(part) else np.empty(0))
+
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        """Keep some rows, and those that make the centre."""
+        places = self.places[rows]
+        kept = np.concatenate([self.center, places[places >= 0]])
+        new_places = np.full(len(places), -1)
+        new_places[places >= 0] = np.arange(len(self.center), len(kept))
+        center = np.arange(len(self.center))
+        return BoundWithMissing(self.kernel.restrict(kept), self.columns, new_places, center, self.center_weight)
+
+    def _assemble(self, rows: np.ndarray, cols: np.ndarray, evaluate: Any) -> np.ndarray:
+        row_here, col_here = rows >= 0, cols >= 0
+        if row_here.all() and col_here.all():
+            return evaluate(rows, cols)
+        out = np.empty((len(rows), len(cols)))
+        weight = self.center_weight
+        if row_here.any() and col_here.any():
+            out[np.ix_(row_here, col_here)] = evaluate(rows[row_here], cols[col_here])
+        if not row_here.all() and col_here.any():
+            out[np.ix_(~row_here, col_here)] = weight @ self.kernel.block(self.center, cols[col_here])
+        if row_here.any() and not col_here.all():
+            out[np.ix_(row_here, ~col_here)] = (evaluate(rows[row_here], self.center) @ weight)[:, None]
+        if not row_here.all() and not col_here.all():
+            out[np.ix_(~row_here, ~col_here)] = self._center_squared()
+        return out
+
+    def _diagonal(self, places: np.ndarray, present: np.ndarray) -> np.ndarray:
+        out = np.empty(len(places))
+        out[places >= 0] = present[places[places >= 0]]
+        if (places < 0).any():
+            out[places < 0] = self._center_squared()
+        return out
+
+    def _center_squared(self) -> float:
+        return float(self.center_weight @ self.kernel.block(self.center, self.center) @ self.center_weight)
+
+    def _new(self, X_new: Any) -> tuple[Any, np.ndarray]:
+        part = X_new[:, self.columns]
+        present = _present_rows(part, self)
+        return part[present], _places(present)
+
+
+def _inverse_lengths(squared: np.ndarray, kernel: object) -> np.ndarray:
+    if np.any(squared < 0):
+        raise ValueError(
+            f"{kernel!r} cannot be normalised: k(x, x) is negative for {int(np.sum(squared < 0))} rows "
+            f"(smallest {squared.min():.3g}). Use the kernel as it is; the mixture takes indefinite kernels."
+        )
+    with np.errstate(divide="ignore"):
+        return np.where(squared > 0, 1.0 / np.sqrt(squared), 0.0).astype(squared.dtype)
+
+
+def _as_matrix(X: Any, transformer: object) -> Any:
+    if sparse.issparse(X):
+        return X.tocsr()
+    X = np.asarray(X)
+    if X.ndim != 2 or X.dtype.kind not in "fiub":
+        raise ValueError(
+            f"The transformer {transformer!r} of Preprocessed gave shape {X.shape} and type {X.dtype}; a kernel "
+            "needs a numeric matrix."
+        )
+    return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
+
+
+def _present_rows(part: Any, kernel: object) -> np.ndarray:
+    if sparse.issparse(part):
+        return np.ones(part.shape[0], dtype=bool)
+    missing = np.isnan(part)
+    n_missing = missing.sum(axis=1)
+    partly = np.flatnonzero((n_missing > 0) & (n_missing < part.shape[1]))
+    if len(partly):
+        raise ValueError(
+            f'OnColumns(missing="center") met rows in which some but not all of its {part.shape[1]} columns are NaN '
+            f"({len(partly)} rows, the first is row {partly[0]}). Impute single gaps first; only a whole missing "
+            "source has a meaning here."
+        )
+    return n_missing == 0
+
+
+def _places(present: np.ndarray) -> np.ndarray:
+    return np.where(present, np.cumsum(present) - 1, -1)
+
+
+def _center_of_mass(weight: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    if len(weight) <= CENTER_ROWS:
+        return np.arange(len(weight)), weight / weight.sum()
+    drawn = np.sort(rng.choice(len(weight), CENTER_ROWS, replace=False, p=weight / weight.sum()))
+    return drawn, np.full(CENTER_ROWS, 1.0 / CENTER_ROWS)
+
+
+def _columns_in_words(columns: Any) -> str:
+    if isinstance(columns, str):
+        return columns
+    if isinstance(columns, slice):
+        return f"columns {columns.start or 0}:{'' if columns.stop is None else columns.stop}"
+    shown = ", ".join(str(column) for column in columns[:3])
+    return shown if len(columns) <= 3 else f"{shown}, … ({len(columns)})"
+
+
+def _positions(columns: Any, feature_names: Sequence[str] | None, n_features: int) -> tuple[int, ...]:
+    if isinstance(columns, slice):
+        found = list(range(*columns.indices(n_features)))
+    else:
+        found, unknown = [], []
+        for column in (columns,) if isinstance(columns, str) else columns:
+            here = _position(column, feature_names, n_features)
+            found.extend(here)
+            unknown.extend([] if here else [column])
+        if unknown:
+            raise ValueError(_unknown_columns(unknown, feature_names, n_features))
+    if not found:
+        raise ValueError(f"OnColumns names no column of X: got {columns!r}, X has {n_features} columns.")
+    return tuple(dict.fromkeys(found))
+
+
+def _position(column: Any, feature_names: Sequence[str] | None, n_features: int) -> list[int]:
+    if isinstance(column, numbers.Integral):
+        return [int(column) % n_features] if -n_features <= column < n_features else []
+    names = [] if feature_names is None else list(feature_names)
+    if column in names:
+        return [names.index(column)]
+    if isinstance(column, str) and column.endswith("*"):
+        return [i for i, name in enumerate(names) if name.startswith(column[:-1])]
+    return []
+
+
+def _unknown_columns(unknown: list[Any], feature_names: Sequence[str] | None, n_features: int) -> str:
+    if feature_names is None:
+        has = f"{n_features} columns without names"
+        remedy = "Pass a frame with these columns to fit, or name columns by position."
+    else:
+        shown = ", ".join(repr(name) for name in list(feature_names)[:2])
+        has = f"{shown}{', …' if n_features > 2 else ''} ({n_features} in all)"
+        remedy = "Pass the frame the estimator was built for, or name columns by position."
+    return f"OnColumns names the columns {unknown} which X does not have; it has {has}. {remedy}"
+
+

@@ -1,0 +1,449 @@
+"""From y as the user writes it to a Partition: which rows are labelled, and with what.
+
+This is the only file that knows what "unlabelled" looks like. The rule for ``unlabeled="auto"``:
+
+1. NaN, None, pandas NA and NaT, and a polars or Arrow null always mean "unlabelled". In regression nothing
+   else does.
+2. Where none of these occurs, the integer -1 means "unlabelled", as in scikit-learn, if at least two other
+   classes remain. A float y whose values are all whole numbers counts as integer.
+3. Where y holds just -1 and one other number, both are classes, and a warning names the ways out.
+4. Where one of line 1 occurs, -1 is a class like any other.
+
+``unlabeled=marker`` names another marker: that value, and those of line 1, mean "unlabelled"; everything else
+is a class. Hence ``unlabeled=None`` says that -1 is a class. The string "-1" is a marker only if it is named.
+
+When rows are scored, the classes that the estimator was fitted on are known, and settle what -1 is: a class
+if, and only if, it is one of them.
+"""
+
+from __future__ import annotations
+
+import numbers
+import sys
+import warnings
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
+from sklearn.utils import column_or_1d
+
+__all__ = [
+    "Partition",
+    "TargetPartition",
+    "factorize",
+    "is_unlabeled",
+    "labeled_values",
+    "partition",
+    "partition_targets",
+]
+
+Rows = NDArray[np.intp]
+Mask = NDArray[np.bool_]
+
+# What a label cannot be: a row has one label, and scikit-learn does not take bytes or complex numbers either.
+NOT_A_LABEL = (bytes, complex, np.complexfloating, list, tuple, set, dict, np.ndarray)
+
+
+class _Rows:
+    """What both partitions share: two disjoint sets of row numbers, and arrays that cannot be written to."""
+
+    labeled: Rows
+    unlabeled: Rows
+
+    def __post_init__(self) -> None:
+        for field in fields(self):  # type: ignore[arg-type]
+            frozen = np.asarray(getattr(self, field.name)).view()
+            frozen.flags.writeable = False
+            object.__setattr__(self, field.name, frozen)
+
+    @property
+    def n_labeled(self) -> int:
+        """Number of labelled rows."""
+        return len(self.labeled)
+
+    @property
+    def n_unlabeled(self) -> int:
+        """Number of unlabelled rows."""
+        return len(self.unlabeled)
+
+    def _renumbered(self, keep: ArrayLike) -> tuple[Mask, Rows, Rows]:
+        """Which labelled rows stay, and the new numbers of the labelled and unlabelled rows that stay."""
+        mask = np.asarray(keep)
+        n_rows = self.n_labeled + self.n_unlabeled
+        if mask.dtype != bool or mask.shape != (n_rows,):
+            raise ValueError(
+                f"keep must be a boolean mask over all {n_rows} rows, got dtype {mask.dtype} and shape "
+                f"{mask.shape}. For row numbers write numpy.isin(numpy.arange({n_rows}), numbers)."
+            )
+        new_number = np.cumsum(mask) - 1
+        stays = mask[self.labeled]
+        return stays, new_number[self.labeled[stays]], new_number[self.unlabeled[mask[self.unlabeled]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Partition(_Rows):
+    """The rows of a classification problem, split into labelled and unlabelled ones.
+
+    Attributes
+    ----------
+    labeled : ndarray of shape (n_labeled,)
+        Numbers of the labelled rows, ascending.
+    unlabeled : ndarray of shape (n_unlabeled,)
+        Numbers of the unlabelled rows, ascending.
+    classes : ndarray of shape (n_classes,)
+        The classes, sorted, in the user's coding; at least two.
+    codes : ndarray of shape (n_labeled,)
+        The class number of each labelled row: ``classes[codes]`` are the labels.
+
+    Examples
+    --------
+    >>> from kernelweave.labels import partition
+    >>> part = partition(["cat", None, "dog", "cat"])
+    >>> part.labeled, part.unlabeled
+    (array([0, 2, 3]), array([1]))
+    >>> part.signs(0)
+    array([ 1., -1.,  1.])
+    """
+
+    labeled: Rows
+    unlabeled: Rows
+    classes: NDArray[Any]
+    codes: Rows
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return len(self.classes)
+
+    def signs(self, k: int) -> NDArray[np.float64]:
+        """+1 for the labelled rows of class number `k`, -1 for the other labelled rows."""
+        if not 0 <= k < self.n_classes:
+            raise IndexError(f"k must be a class number from 0 to {self.n_classes - 1}, got {k}.")
+        return np.where(self.codes == k, 1.0, -1.0)
+
+    def indicator(self) -> NDArray[np.float64]:
+        """The 0/1 matrix of shape (n_labeled, n_classes) that has a one where a row is of a class."""
+        return np.eye(self.n_classes)[self.codes]
+
+    def restrict(self, keep: ArrayLike) -> Partition:
+        """The partition of the rows in the mask `keep`, renumbered; classes without a row are left out.
+
+        Leaving out rows after partitioning, and not before, keeps the meaning of -1 from changing with the
+        rows that happen to remain.
+        """
+        stays, labeled, unlabeled = self._renumbered(keep)
+        present, codes = np.unique(self.codes[stays], return_inverse=True)
+        classes = self.classes[present]
+        _refuse_fewer_than_two(classes, len(labeled), "the rows that are kept (those of positive weight)")
+        return Partition(labeled, unlabeled, classes, codes)
+
+
+@dataclass(frozen=True, eq=False)
+class TargetPartition(_Rows):
+    """The rows of a regression problem, split into labelled and unlabelled ones.
+
+    Attributes
+    ----------
+    labeled : ndarray of shape (n_labeled,)
+        Numbers of the rows with a target, ascending.
+    unlabeled : ndarray of shape (n_unlabeled,)
+        Numbers of the rows without, ascending.
+    targets : ndarray of shape (n_labeled,)
+        The targets of the labelled rows, float64.
+    """
+
+    labeled: Rows
+    unlabeled: Rows
+    targets: NDArray[np.float64]
+
+    def restrict(self, keep: ArrayLike) -> TargetPartition:
+        """The partition of the rows in the mask `keep`, renumbered."""
+        stays, labeled, unlabeled = self._renumbered(keep)
+        _refuse_no_label(len(labeled), len(labeled) + len(unlabeled))
+        return TargetPartition(labeled, unlabeled, self.targets[stays])
+
+
+def partition(y: Any, *, unlabeled: Any = "auto") -> Partition:
+    """Split the rows of a classification target into labelled and unlabelled ones.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels: numbers, strings or booleans; NumPy arrays, lists, pandas and polars Series.
+    unlabeled : "auto", None or a scalar
+        What marks an unlabelled row, beside NaN, None and NA, which always do. "auto": the rule at the top of
+        this module. None: nothing else, so that -1 is a class. Anything else: that value.
+
+    Returns
+    -------
+    Partition
+        With at least two classes.
+
+    Examples
+    --------
+    >>> from kernelweave.labels import partition
+    >>> partition([0, 1, -1, -1]).unlabeled
+    array([2, 3])
+    >>> partition(["a", "?", "b"], unlabeled="?").classes.tolist()
+    ['a', 'b']
+    """
+    mask, values = _labeled(y, unlabeled)
+    _refuse_no_label(len(values), len(mask))
+    if values.dtype.kind == "f" and not _whole(values):
+        example = float(values[values != np.trunc(values)][0])
+        raise ValueError(
+            f"Unknown label type: continuous. y holds {example!r}, but a classifier needs classes: whole "
+            "numbers, strings or booleans. Use a regressor, or make classes of y, say with numpy.digitize."
+        )
+    classes, codes = factorize(values)
+    _refuse_fewer_than_two(classes, len(values), "y")
+    return Partition(np.flatnonzero(~mask), np.flatnonzero(mask), classes, codes)
+
+
+def partition_targets(y: Any) -> TargetPartition:
+    """Split the rows of a regression target into labelled and unlabelled (NaN, None, NA) ones.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Targets: numbers, and NaN, None or NA where the target is not known. Here -1 is a number.
+
+    Returns
+    -------
+    TargetPartition
+        With at least one labelled row.
+    """
+    mask, values = _labeled(y, unlabeled=None)
+    _refuse_no_label(len(values), len(mask))
+    # an object array may still hold numbers, such as Decimal
+    stranger = [] if values.dtype.kind in "biuf" else [v for v in values if not isinstance(v, numbers.Number)]
+    if stranger:
+        raise ValueError(
+            f"y holds {stranger[0]!r}, but a regressor needs numbers. Convert y to floats, with NaN where a "
+            "target is not known, or use a classifier."
+        )
+    return TargetPartition(np.flatnonzero(~mask), np.flatnonzero(mask), values.astype(np.float64))
+
+
+def is_unlabeled(y: Any, *, unlabeled: Any = "auto", classes: ArrayLike | None = None) -> Mask:
+    """Mask of shape (n_samples,) of the unlabelled rows of y, by the rule at the top of this module.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Labels or targets.
+    unlabeled : "auto", None or a scalar
+        As in :func:`partition`.
+    classes : array-like, default=None
+        The classes of the fitted estimator, when rows are scored; they settle whether -1 is a class.
+    """
+    return _labeled(y, unlabeled, classes)[0]
+
+
+def labeled_values(
+    y: Any,
+    *,
+    unlabeled: Any = "auto",
+    classes: ArrayLike | None = None,
+    regression: bool = False,
+    name: str = "y",
+) -> tuple[Rows, NDArray[Any]]:
+    """Numbers of the labelled rows and their labels, free of markers and in the user's coding; maybe none.
+
+    The labels are such as scikit-learn's metrics take: integers that had to share an object array with None
+    are integers again. With `regression`, "auto" means NaN, None and NA only. `name` is what messages call y.
+    The other parameters are those of :func:`is_unlabeled`.
+    """
+    mask, values = _labeled(y, None if regression and _is_auto(unlabeled) else unlabeled, classes, name)
+    return np.flatnonzero(~mask), values
+
+
+def factorize(values: NDArray[Any], name: str = "y") -> tuple[NDArray[Any], Rows]:
+    """The distinct values, sorted, and the number among them of each value."""
+    if values.dtype != object:
+        distinct, codes = np.unique(values, return_inverse=True)
+        return distinct, codes.astype(np.intp, copy=False)
+    try:
+        ordered = sorted(set(values))
+    except TypeError:
+        kinds = ", ".join(sorted({type(value).__name__ for value in values}))
+        raise ValueError(
+            f"{name} mixes values of the types {kinds}, which cannot be put in order. Convert them to one "
+            "type, or, if one of them marks the unlabelled rows of y, name it with unlabeled=."
+        ) from None
+    number = {value: k for k, value in enumerate(ordered)}
+    codes = np.fromiter(map(number.__getitem__, values), dtype=np.intp, count=len(values))
+    return _object_array(ordered), codes
+
+
+def _labeled(y: Any, unlabeled: Any, classes: ArrayLike | None = None, name: str = "y") -> tuple[Mask, NDArray[Any]]:
+    """The mask of the unlabelled rows, and the labels of the others."""
+    mask, present = _read(y, name)
+    marked = _marked(present, bool(mask.any()), unlabeled, classes)
+    if not marked.any():
+        return mask, present
+    mask[~mask] = marked
+    labels = present[~marked]
+    return mask, _tidy(labels, name) if labels.dtype == object else labels
+
+
+def _marked(present: NDArray[Any], any_missing: bool, unlabeled: Any, classes: ArrayLike | None) -> Mask:
+    """Which of the values that are not missing mark an unlabelled row: lines 2 to 4 of the rule."""
+    nothing = np.zeros(len(present), dtype=bool)
+    if not _is_auto(unlabeled):
+        if hasattr(unlabeled, "__len__") and not isinstance(unlabeled, str):
+            raise TypeError(
+                f"unlabeled must be 'auto', None or the value that marks unlabelled rows, got {unlabeled!r}."
+            )
+        return nothing if _is_missing(unlabeled) else _equal(present, unlabeled)
+    if classes is not None:
+        return nothing if _equal(np.asarray(classes), -1).any() else _equal(present, -1)
+    if any_missing or (present.dtype.kind == "f" and not _whole(present)):
+        return nothing
+    minus_one = _equal(present, -1)
+    others = present[~minus_one]
+    # beside strings -1 cannot be a class: it is scikit-learn's marker in an object array
+    if minus_one.all() or not minus_one.any() or (others != others[0]).any() or isinstance(others[0], str):
+        return minus_one
+    warnings.warn(
+        f"y holds just -1 and {others[0]}: both are read as classes, and no row as unlabelled. If two "
+        "classes are meant, say so with unlabeled=None, or code them as 0 and 1. If -1 marks unlabelled "
+        "rows, say so with unlabeled=-1, or write NaN or None there; rows of a second class are then needed.",
+        UserWarning,
+        stacklevel=4,
+    )
+    return nothing
+
+
+def _is_auto(unlabeled: Any) -> bool:
+    return isinstance(unlabeled, str) and unlabeled == "auto"
+
+
+def _equal(values: NDArray[Any], marker: Any) -> Mask:
+    """Elementwise equality; values of another kind differ, and True is not 1."""
+    if values.dtype != object:
+        kinds = {values.dtype.kind, np.asarray(marker).dtype.kind}
+        if len(kinds) > 1 and not kinds <= set("iuf"):
+            return np.zeros(len(values), dtype=bool)
+    return np.asarray(values == marker, dtype=bool)
+
+
+def _whole(values: NDArray[Any]) -> bool:
+    return bool(np.all(values == np.trunc(values)))
+
+
+def _read(y: Any, name: str) -> tuple[Mask, NDArray[Any]]:
+    """The mask of the missing values (line 1 of the rule), and the values that are there."""
+    values = _column(y, name)
+    kind = values.dtype.kind
+    if kind == "O":
+        missing = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
+    elif kind in "fmM":
+        missing = np.isnan(values)
+    elif kind in "biuU":
+        missing = np.zeros(len(values), dtype=bool)
+    elif kind == "c":
+        raise ValueError(f"Complex data not supported: {name} has dtype {values.dtype}. Pass real numbers.")
+    else:
+        raise ValueError(
+            f"{name} has dtype {values.dtype}, but labels are numbers, strings or booleans. Convert bytes "
+            f"with {name}.astype(str); of a structured array pass one column."
+        )
+    present = values[~missing] if missing.any() else values
+    if kind == "O":
+        present = _tidy(present, name)
+    if present.dtype.kind == "f" and not np.isfinite(present).all():
+        raise ValueError(
+            f"Input {name} contains infinity or a value too large for {present.dtype!r}. Write NaN where a "
+            "value is not known, and leave out or clip what is too large."
+        )
+    return missing, present
+
+
+def _column(y: Any, name: str) -> NDArray[Any]:
+    """y as a one-dimensional array."""
+    if y is None:
+        raise ValueError(
+            f"Learning requires {name} to be passed, but the target {name} is None. Pass one label a row, "
+            "and NaN or None where it is not known."
+        )
+    values = np.empty(0) if issparse(y) else _array(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        return column_or_1d(values, warn=True)
+    if values.ndim != 1 or issparse(y):
+        what = "a sparse matrix" if issparse(y) else f"an array of shape {values.shape}"
+        raise ValueError(
+            f"{name} should be a 1d array, got {what} instead. Pass one label a row; for several outputs fit "
+            "one estimator a column."
+        )
+    return values
+
+
+def _array(y: Any) -> NDArray[Any]:
+    """y as an array that has lost nothing: no None turned into text, no integer turned into a float."""
+    if isinstance(y, np.ma.MaskedArray):
+        return np.ma.filled(y.astype(object), None)
+    if isinstance(y, np.ndarray):
+        return y.astype(object) if y.dtype.kind == "T" else np.asarray(y)
+    if not hasattr(y, "__array__"):  # lists: NumPy would turn ["a", nan] into text and [1, nan] into floats
+        return np.array(y, dtype=object)
+    values = np.asarray(y)
+    to_list = next((getattr(y, name) for name in ("to_list", "to_pylist", "tolist") if hasattr(y, name)), None)
+    if values.dtype.kind != "f" or values.ndim != 1 or to_list is None or not np.isnan(values).any():
+        return values
+    if isinstance(getattr(y, "dtype", None), np.dtype):
+        return values
+    return _object_array(to_list())  # integers with NA in pandas, polars or Arrow: floats only for NumPy
+
+
+def _tidy(values: NDArray[Any], name: str) -> NDArray[Any]:
+    """An object array without missing values as numbers or booleans, where it holds nothing else."""
+    types = set(map(type, values))
+    for each in types:
+        if issubclass(each, NOT_A_LABEL):
+            raise ValueError(
+                f"{name} holds a value of type {each.__name__}, but labels are numbers, strings or booleans. "
+                "Convert bytes to strings; pass one label a row, and for several outputs fit one estimator a "
+                "column."
+            )
+    boolean = {each: issubclass(each, (bool, np.bool_)) for each in types}
+    number = {each: issubclass(each, numbers.Real) and not boolean[each] for each in types}
+    if types and (all(boolean.values()) or all(number.values())):
+        return np.array(values.tolist())
+    return values
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None:
+        return True
+    if isinstance(value, (str, *NOT_A_LABEL)):
+        return False
+    pandas = sys.modules.get("pandas")  # whoever holds an NA has imported pandas
+    if pandas is not None and value is pandas.NA:
+        return True
+    return bool(value != value)  # NaN and NaT differ from themselves
+
+
+def _object_array(values: list[Any]) -> NDArray[Any]:
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _refuse_no_label(n_labeled: int, n_rows: int) -> None:
+    if n_labeled == 0:
+        raise ValueError(
+            f"y holds no labelled row: all {n_rows} rows are unlabelled. Label some of them; NaN, None, NA, "
+            "and the marker that unlabeled= names (in classification -1, if it is 'auto'), mean unlabelled."
+        )
+
+
+def _refuse_fewer_than_two(classes: NDArray[Any], n_labeled: int, where: str) -> None:
+    if len(classes) < 2:
+        found = f"only one class, {classes.tolist()} ({n_labeled} rows)" if len(classes) else "no class"
+        raise ValueError(
+            f"A classifier needs labelled rows of at least two classes, but in {where} there is {found}. "
+            "Label rows of another class."
+        )

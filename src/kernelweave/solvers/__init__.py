@@ -1,0 +1,1 @@
+"""What is optimal: arrays and callables in, one result with a certificate out."""

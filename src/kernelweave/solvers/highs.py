@@ -1,0 +1,87 @@
+r"""The adapter to HiGHS: a linear program over a box that grows by rows and keeps its basis.
+
+.. math:: \min_x\; c^\top x \quad \text{s.t.} \quad 0 \le x \le u, \quad l \le A x \le h .
+
+New rows leave the old basis dual feasible, so the dual simplex goes on from where it stopped.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import highspy
+import numpy as np
+
+OPTIONS: dict[str, object] = {
+    "output_flag": False,
+    "threads": 1,  # parallelism is over problems, never inside one: same bits for any number of jobs
+    "solver": "simplex",
+    "simplex_strategy": 1,  # dual
+    "presolve": "off",  # would throw the basis away
+    "primal_feasibility_tolerance": 1e-9,
+    "dual_feasibility_tolerance": 1e-9,
+    "small_matrix_value": 1e-12,  # the default drops kernel values below 1e-9
+}
+ITERATIONS_PER_ROW = 50  # far beyond any honest solve: a sign of cycling
+
+
+@dataclass(frozen=True)
+class LPSolution:
+    """An optimal vertex: the point and the multipliers of its rows (HiGHS sign: d objective / d row bound)."""
+
+    x: np.ndarray
+    row_dual: np.ndarray
+    n_iter: int
+
+
+class GrowingLP:
+    """A linear program in a box to which rows are added between solves.
+
+    Parameters
+    ----------
+    cost, upper : ndarray of shape (n_variables,)
+    """
+
+    def __init__(self, cost: np.ndarray, upper: np.ndarray):
+        self._n_variables = len(cost)
+        self._indices = np.arange(self._n_variables, dtype=np.int32)
+        self._highs = highspy.Highs()
+        for name, value in OPTIONS.items():
+            if self._highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
+                raise RuntimeError(f"HiGHS does not know the option {name}={value!r}; highspy >= 1.7 is needed.")
+        self._highs.addVars(self._n_variables, np.zeros(self._n_variables), np.asarray(upper, float))
+        self._highs.changeColsCost(self._n_variables, self._indices, np.asarray(cost, float))
+
+    def add_rows(self, A: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
+        """Add the rows ``lower <= A x <= upper``."""
+        n_rows = len(A)
+        self._highs.addRows(
+            n_rows,
+            np.asarray(lower, float),
+            np.asarray(upper, float),
+            n_rows * self._n_variables,
+            np.arange(n_rows, dtype=np.int32) * self._n_variables,
+            np.tile(self._indices, n_rows),
+            np.ascontiguousarray(A, dtype=float).ravel(),
+        )
+
+    def solve(self) -> LPSolution:
+        """Solve from the last basis; from scratch if that fails (HiGHS may cycle after many warm solves)."""
+        limit = ITERATIONS_PER_ROW * (self._n_variables + self._highs.getNumRow()) + 1000
+        self._highs.setOptionValue("simplex_iteration_limit", limit)
+        if not self._run():
+            self._highs.clearSolver()
+            self._highs.setOptionValue("simplex_iteration_limit", 100 * limit)
+            if not self._run():
+                status = self._highs.modelStatusToString(self._highs.getModelStatus())
+                raise RuntimeError(
+                    f"HiGHS could not solve the linear program ({status}). The kernel values are probably badly "
+                    'scaled: use column_scale="norm", or scale the features.'
+                )
+        solution = self._highs.getSolution()
+        n_iter = int(self._highs.getInfo().simplex_iteration_count)
+        return LPSolution(np.array(solution.col_value), np.array(solution.row_dual), n_iter)
+
+    def _run(self) -> bool:
+        self._highs.run()
+        return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)

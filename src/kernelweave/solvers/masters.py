@@ -1,0 +1,142 @@
+r"""Restricted master problems: the learning problem on the columns of a working set :math:`W`.
+
+Both the value and the lower bound that a master reports are recomputed from its solution, never taken from the
+solver's word: the value is the objective at the coefficients found, the bound comes from duals that were clipped into
+their box and balanced, so that they are feasible exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .highs import GrowingLP
+from .margin import MarginRows
+
+
+@dataclass(frozen=True)
+class MasterSolution:
+    """Optimal primal and dual point of a restricted problem.
+
+    Attributes
+    ----------
+    objective : float
+        Objective of the whole problem at this point, all columns outside ``W`` being zero.
+    coef : ndarray of shape (n_working,)
+    intercept : float
+    signed_dual : ndarray of shape (n_points,)
+        What pricing multiplies the columns with.
+    dual_value : float
+        Dual objective of the restricted problem at the feasible duals.
+    """
+
+    objective: float
+    coef: np.ndarray
+    intercept: float
+    signed_dual: np.ndarray
+    dual_value: float
+
+
+class LPMaster:
+    r"""The 1-norm problem, held as its dual in HiGHS.
+
+    .. math::
+        \min_{\alpha, b, \xi}\; \sum_j |\alpha_j| + \sum_r c_r \xi_r
+        \quad \text{s.t.} \quad s_r \Big(\sum_j K_{i_r j} \alpha_j + b\Big) + \xi_r \ge t_r,\; \xi \ge 0
+
+    has the dual
+
+    .. math::
+        \max_\beta\; \sum_r t_r \beta_r
+        \quad \text{s.t.} \quad -1 \le \sum_r \beta_r s_r K_{i_r j} \le 1,\;
+        \sum_r \beta_r s_r = 0,\; 0 \le \beta_r \le c_r .
+
+    A new column is a new ranged row of the dual (one row in place of the two variables :math:`u_j, v_j`), which leaves
+    the old basis dual feasible. :math:`\alpha_j` and :math:`b` are the negative multipliers of the rows, since
+    HiGHS minimises :math:`-\sum_r t_r \beta_r`.
+
+    Since the duals balance, a constant added to a column changes no score and only moves :math:`b`; columns are therefore
+    centred first (a wide kernel is nearly constant, and the offset would have to cancel it). HiGHS sees rows divided
+    by their largest entry and duals multiplied by the largest entry :math:`\sigma` of the first columns, so that kernels of
+    any magnitude give it numbers around one.
+
+    Parameters
+    ----------
+    rows : MarginRows
+        With finite positive costs.
+    """
+
+    def __init__(self, rows: MarginRows):
+        self.rows = rows
+        self.columns = np.empty(0, dtype=np.intp)
+        self._K = np.empty((0, rows.n_points))  # centred, one row a column: grows by appending
+        self._means = np.empty(0)
+        self._magnitudes = np.empty(0)
+        self._sigma = 1.0
+        self._lp = self._start()
+
+    def add_columns(self, columns: np.ndarray, K: np.ndarray) -> None:
+        """Put columns into the working set.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_new,)
+            Their flat numbers, not yet in the working set.
+        K : ndarray of shape (n_points, n_new)
+        """
+        means = K.mean(axis=0)
+        K = K - means
+        magnitudes = np.maximum(np.abs(K).max(axis=0, initial=0.0), np.finfo(float).tiny)
+        if len(self.columns) == 0:
+            self._sigma = float(magnitudes.max())
+            self._lp = self._start()
+        bounds = self._sigma / magnitudes
+        A = (K.T / magnitudes[:, None])[:, self.rows.point] * self.rows.sign
+        self._lp.add_rows(A, -bounds, bounds)
+        self.columns = np.concatenate([self.columns, columns])
+        self._K = np.concatenate([self._K, K.T])
+        self._means = np.concatenate([self._means, means])
+        self._magnitudes = np.concatenate([self._magnitudes, magnitudes])
+
+    def solve(self) -> MasterSolution:
+        """Solve the restricted problem from the last basis."""
+        vertex = self._lp.solve()
+        # scaled duals are sigma times the true ones, scaled objective is sigma times the true one
+        intercept = -float(vertex.row_dual[0])
+        coef = -vertex.row_dual[1:] / self._magnitudes
+        dual = self._feasible(vertex.x / self._sigma)
+        f = coef @ self._K + intercept
+        return MasterSolution(
+            objective=float(np.abs(coef).sum()) + self.rows.loss(f),
+            coef=coef,
+            intercept=intercept - float(coef @ self._means),
+            signed_dual=self.rows.signed(dual),
+            dual_value=float(self.rows.target @ dual),
+        )
+
+    def violations(self, scores: np.ndarray) -> np.ndarray:
+        """Return how far each column is from its constraint |score| <= 1; positive means violated."""
+        return np.abs(scores) - 1.0
+
+    def bound(self, solution: MasterSolution, worst: float) -> float:
+        """Return a lower bound on the optimum over all columns, the worst violation over them being known.
+
+        The duals divided by ``tau = max(1, largest |score|)`` satisfy every constraint.
+        """
+        return max(0.0, solution.dual_value / max(1.0, 1.0 + worst))
+
+    def _start(self) -> GrowingLP:
+        rows = self.rows
+        lp = GrowingLP(-rows.target, rows.cost * self._sigma)
+        lp.add_rows(rows.sign[None, :], np.zeros(1), np.zeros(1))  # sum beta s = 0: the free offset
+        return lp
+
+    def _feasible(self, dual: np.ndarray) -> np.ndarray:
+        """Clip duals into their box and shrink the heavier side, so that they balance."""
+        rows = self.rows
+        dual = np.clip(dual, 0.0, rows.cost)
+        positive, negative = dual[rows.sign > 0].sum(), dual[rows.sign < 0].sum()
+        balanced = min(positive, negative)
+        shrink = np.where(rows.sign > 0, balanced / max(positive, 1e-300), balanced / max(negative, 1e-300))
+        return dual * shrink

@@ -1,0 +1,81 @@
+"""What every solver returns: a solution, why it stopped, and a certificate of how good it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+
+class Status(Enum):
+    """Why a solver stopped; the value is a sentence for people."""
+
+    CONVERGED = "The certificate is within the tolerance."
+    MAX_COLUMNS = "Stopped at max_columns before the certificate reached the tolerance."
+    MAX_TIME = "Stopped at max_time before the certificate reached the tolerance."
+    CALLBACK = "Stopped by the callback before the certificate reached the tolerance."
+    PRECISION = (
+        "No column improves the model any more, but rounding keeps the certificate above the tolerance; "
+        "the tolerance is below what double precision allows here."
+    )
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate reached the tolerance."""
+        return self is Status.CONVERGED
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """A proof of how far a solution can be from the best.
+
+    Attributes
+    ----------
+    gap : float
+        Upper bound on ``objective - optimum`` (for ``kind="duality gap"``).
+    objective : float
+        The objective value the gap belongs to.
+    kind : str
+        What the number is: ``"duality gap"``, ``"stationarity"`` or ``"KKT residual"``.
+    """
+
+    gap: float
+    objective: float
+    kind: str = "duality gap"
+
+    @property
+    def relative(self) -> float:
+        """The gap relative to the absolute objective."""
+        return self.gap / max(abs(self.objective), np.finfo(float).tiny)
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.gap:.3g} ({self.relative:.2g} of the objective {self.objective:.6g})"
+
+
+@dataclass(frozen=True)
+class SolverResult:
+    """A solution with its certificate.
+
+    Attributes
+    ----------
+    x : ndarray
+        The solution; its meaning is the solver's.
+    objective : float
+    certificate : Certificate
+    status : Status
+    n_iter : int
+    history : tuple of dict
+        One record an iteration.
+    extra : dict
+        What else the solver found (duals, offsets, working sets).
+    """
+
+    x: np.ndarray
+    objective: float
+    certificate: Certificate
+    status: Status
+    n_iter: int
+    history: tuple[dict[str, Any], ...] = ()
+    extra: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,149 @@
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
+
+from kernelweave import RBF, FromCallable, KernelLibrary, Linear, Normalized, OnColumns, Polynomial, Precomputed
+from kernelweave import Preprocessed, Sigmoid
+from kernelweave.kernels.base import Product, Scaled, Sum
+
+
+def product_of_sums(A, B):
+    return np.outer(A.sum(axis=1), B.sum(axis=1))
+
+
+RECIPES = [
+    Linear(),
+    Polynomial(degree=3, gamma=0.5),
+    RBF(),
+    RBF("median", multiple=2.0),
+    RBF(0.3),
+    Sigmoid(gamma=0.1, coef0=0.5),
+    Normalized(Polynomial(5, coef0=0.0)),
+    OnColumns(RBF(), [0, 2]),
+    OnColumns(Linear(), slice(1, None), source="tail"),
+    Preprocessed(StandardScaler(), RBF()),
+    Linear() + RBF(),
+    2.5 * Linear() + 0.5 * (RBF() * Polynomial()),
+    (Linear() + RBF()) * Linear(),
+    2.0 * (Linear() + RBF()),
+]
+EVERY_KERNEL = [*RECIPES, FromCallable(product_of_sums)]
+
+
+@pytest.fixture
+def X():
+    return np.random.default_rng(0).normal(size=(30, 4))
+
+
+def bound_to(kernel, X):
+    return kernel.bind(X, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("kernel", RECIPES, ids=repr)
+def test_repr_evaluates_to_an_equal_recipe(kernel):
+    again = eval(repr(kernel))
+    assert again == kernel
+    assert hash(again) == hash(kernel)
+
+
+@pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)
+def test_training_rows_as_new_rows_give_the_training_block(kernel, X):
+    bound = bound_to(kernel, X)
+    rows, cols = np.array([3, 0, 7]), np.array([1, 3, 20, 29])
+    np.testing.assert_allclose(bound.against(X[rows], cols), bound.block(rows, cols), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(bound.block(slice(0, 5), slice(10, 30)), bound.against(X)[:5, 10:], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)
+def test_diagonal_is_the_diagonal(kernel, X):
+    bound = bound_to(kernel, X)
+    whole = bound.block(slice(None), slice(None))
+    np.testing.assert_allclose(bound.diag(), np.diag(whole), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(bound.diag_against(X[4:9]), np.diag(whole)[4:9], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)
+def test_restricting_keeps_what_was_learned_from_all_rows(kernel, X):
+    bound = bound_to(kernel, X)
+    rows = np.array([2, 11, 5])
+    X_new = np.random.default_rng(1).normal(size=(6, 4))
+    np.testing.assert_allclose(bound.restrict(rows).against(X_new), bound.against(X_new, rows), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)
+def test_a_block_may_be_overwritten_without_harm(kernel, X):
+    bound = bound_to(kernel, X)
+    before = bound.block(slice(0, 4), slice(0, 4)).copy()
+    bound.block(slice(0, 4), slice(0, 4))[:] = np.nan
+    np.testing.assert_array_equal(bound.block(slice(0, 4), slice(0, 4)), before)
+
+
+@pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)
+def test_recipes_cannot_be_changed(kernel):
+    with pytest.raises(AttributeError):
+        kernel.gamma = 3.0
+
+
+@pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)
+def test_clone_shares_the_recipe(kernel):
+    assert clone(kernel) is kernel
+
+
+def test_sum_product_and_multiple_are_what_they_say(X):
+    a, b = bound_to(Linear(), X), bound_to(RBF(0.3), X)
+    A, B = (bound.block(slice(None), slice(None)) for bound in (a, b))
+    for kernel, expected in [
+        (Linear() + RBF(0.3), A + B),
+        (Linear() * RBF(0.3), A * B),
+        (3.0 * Linear(), 3 * A),
+        (2.0 * (Linear() + 0.5 * RBF(0.3)), 2 * A + B),
+    ]:
+        np.testing.assert_allclose(bound_to(kernel, X).block(slice(None), slice(None)), expected, rtol=1e-12)
+
+
+def test_sums_flatten():
+    assert (Linear() + RBF()) + Sigmoid() == Linear() + (RBF() + Sigmoid())
+    assert isinstance(Linear() + RBF(), Sum)
+    assert isinstance(Linear() * RBF(), Product)
+    assert isinstance(2 * Linear(), Scaled)
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, np.nan, np.inf])
+def test_only_positive_multiples_are_kernels(factor):
+    with pytest.raises(ValueError, match="only a positive finite number"):
+        factor * Linear()
+
+
+@pytest.mark.parametrize("other", [1.0, "x", None])
+def test_adding_something_else_is_a_type_error(other):
+    with pytest.raises(TypeError):
+        Linear() + other
+
+
+def test_parameters_reach_into_nested_recipes():
+    kernel = Normalized(OnColumns(RBF(), [0])) + 2.0 * Polynomial()
+    assert kernel.get_params()["term0__kernel__kernel__gamma"] == "mean"
+    changed = kernel.replace(term0__kernel__kernel__gamma=0.5, term1__kernel__degree=3)
+    assert changed == Normalized(OnColumns(RBF(0.5), [0])) + 2.0 * Polynomial(degree=3)
+    assert kernel.get_params()["term0__kernel__kernel__gamma"] == "mean"
+
+
+def test_parameters_reach_into_transformers():
+    kernel = Preprocessed(StandardScaler(), RBF())
+    changed = kernel.replace(transformer__with_mean=False)
+    assert changed == Preprocessed(StandardScaler(with_mean=False), RBF())
+    assert kernel != changed
+    assert kernel.replace(transformer=MinMaxScaler(), transformer__clip=True).transformer.clip
+
+
+def test_an_unknown_parameter_is_named():
+    with pytest.raises(ValueError, match="RBF has no parameter 'width'; it has gamma, multiple"):
+        RBF().replace(width=3)
+
+
+def test_recipes_with_different_matrices_differ():
+    K = np.eye(3)
+    assert Precomputed(K) == Precomputed(K)
+    assert Precomputed(K) != Precomputed(2 * K)
+    assert KernelLibrary([RBF()]) != KernelLibrary([RBF(1.0)])
