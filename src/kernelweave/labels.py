@@ -384,7 +384,9 @@ def _column(y: Any, name: str) -> NDArray[Any]:
 def _array(y: Any) -> NDArray[Any]:
     """y as an array that has lost nothing: no None turned into text, no integer turned into a float."""
     if isinstance(y, np.ma.MaskedArray):
-        return np.ma.filled(y.astype(object), None)
+        values = np.ma.getdata(y).astype(object)
+        values[np.ma.getmaskarray(y)] = None
+        return values
     if isinstance(y, np.ndarray):
         return y.astype(object) if y.dtype.kind == "T" else np.asarray(y)
     if not hasattr(y, "__array__"):  # lists: NumPy would turn ["a", nan] into text and [1, nan] into floats

@@ -10,6 +10,7 @@ import inspect
 import numbers
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -84,7 +85,7 @@ class SemiSupervisedSplit(BaseCrossValidator):
         # checked here, as in scikit-learn's splitters, which have no fit
         self.n_splits = utils.check_scalar(n_splits, "n_splits", numbers.Integral, min_val=2)
         self.n_repeats = utils.check_scalar(n_repeats, "n_repeats", numbers.Integral, min_val=1)
-        self.stratify = _one_of(stratify, "stratify", True, False)
+        self.stratify = stratify
         self.target = _one_of(target, "target", "auto", "classes", "numbers")
         self.unlabeled = unlabeled
         self.group_unlabeled = _one_of(group_unlabeled, "group_unlabeled", "keep", "drop")
@@ -126,7 +127,8 @@ class SemiSupervisedSplit(BaseCrossValidator):
                 f"n_splits={self.n_splits} test parts need as many labelled rows, but y has {len(labeled)} "
                 f"labelled rows of {len(y)}. Label more rows or use fewer n_splits."
             )
-        if self.target == "numbers" or (self.target == "auto" and type_of_target(values) == "continuous"):
+        continuous = values.dtype.kind == "f" and type_of_target(values) == "continuous"
+        if self.target == "numbers" or (self.target == "auto" and continuous):
             return labeled, values[:0], np.zeros(len(labeled), dtype=np.intp)
         return labeled, *factorize(values)
 
@@ -185,6 +187,12 @@ def _refuse_lost_class(classes: NDArray[Any], codes: Rows, tested: NDArray[np.bo
         )
 
 
+def _one_of(value: Any, name: str, *choices: Any) -> Any:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
+    return value
+
+
 def labeled_scorer(scoring: str | Callable[..., Any] | None = None, *, unlabeled: Any = "auto") -> Any:
     """A scorer that leaves out the unlabelled rows before it scores.
 
@@ -231,7 +239,8 @@ class _LabeledScorer:
         self.unlabeled = unlabeled
 
     def __call__(self, estimator: Any, X: Any, y: Any, **params: Any) -> Any:
-        classes, regression = getattr(estimator, "classes_", None), is_regressor(estimator)
+        classes = getattr(estimator, "classes_", None)
+        regression = classes is None and is_regressor(estimator)
         rows, values = labeled_values(y, unlabeled=self.unlabeled, classes=classes, regression=regression)
         if len(rows) == 0:
             raise ValueError(
@@ -265,9 +274,8 @@ class SigmoidCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         \min_{a \ge 0,\, b} \; \sum_i w_i \left[ \log(1 + e^{z_i}) - t_i z_i \right], \quad z_i = a f_i + b,
 
     with weights :math:`w_i`, targets :math:`t_i = (N_+ + 1)/(N_+ + 2)` in the class and :math:`1/(N_- + 2)`
-    outside, :math:`N_\pm` the total weight in and outside it. The estimator is then fitted on all rows, and
-    the probability of the class is :math:`1/(1 + e^{-(a f(x) + b)})`. Of more than two classes each has its
-    sigmoid, and the probabilities are divided by their sum.
+    outside, :math:`N_\pm` the total weight in and outside it. The estimator is then fitted on all rows: the
+    probability is :math:`1/(1 + e^{-(a f(x) + b)})`, divided by the sum over classes if they are more than two.
 
     Parameters
     ----------
@@ -315,24 +323,22 @@ class SigmoidCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         self.unlabeled = unlabeled
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> Any:
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> SigmoidCalibratedClassifier:
         """Fit the sigmoids to out-of-fold decision values, and the estimator on all rows."""
         part = partition(y, unlabeled=self.unlabeled)
-        X, y, groups = utils.indexable(X, np.asarray(y).ravel() if np.ndim(y) == 2 else y, groups)
+        X, y, groups = utils.indexable(X, y, groups)
+        y = np.ravel(y) if np.ndim(y) == 2 else y
         weights = _checked_weights(self.estimator, sample_weight, len(y))
-        kept = np.flatnonzero(weights)
-        if len(kept) < len(y):
-            part = part.restrict(weights > 0)
-            X, y, weights = (take(each, kept) for each in (X, y, weights))
-            groups = None if groups is None else take(groups, kept)
-        fit_params = {} if sample_weight is None else {"sample_weight": weights}
+        part, kept = part.restrict(weights > 0), np.flatnonzero(weights)
+        fit = partial(_fitted, self.estimator, X, y, None if sample_weight is None else weights, part.classes)
 
-        tested, decision = self._out_of_fold(X, y, groups, fit_params, part)
-        rows = part.labeled[tested]
+        labeled = kept[part.labeled]
+        tested, decision = _out_of_fold(fit, X, labeled, part, self._folds(X, y, groups, part, kept))
+        rows = labeled[tested]
         self.slope_, self.offset_ = _fit_sigmoids(decision, part.codes[tested], weights[rows], part.classes)
-        self.oof_rows_, self.oof_decision_ = kept[rows], decision
+        self.oof_rows_, self.oof_decision_ = rows, decision
         self.classes_ = part.classes
-        self.estimator_ = _fitted(self.estimator, X, y, fit_params, part.classes)
+        self.estimator_ = fit(kept)
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
@@ -368,43 +374,44 @@ class SigmoidCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
 
-    def _out_of_fold(
-        self, X: Any, y: Any, groups: Any, fit_params: dict[str, Any], part: Partition
-    ) -> tuple[Rows, Floats]:
-        """Which labelled rows were tested, as positions in part.labeled, and their mean decision values."""
+    def _folds(self, X: Any, y: Any, groups: Any, part: Partition, kept: Rows) -> Iterator[tuple[Rows, Rows]]:
+        """Test parts, and training parts without the rows of weight zero."""
         utils.check_scalar(self.min_labels, "min_labels", numbers.Integral, min_val=2)
         counts = np.bincount(part.codes)
         if counts.min() < self.min_labels:
             raise ValueError(
                 f"Calibration needs min_labels={self.min_labels} labelled rows a class, but class "
-                f"{part.classes.tolist()[counts.argmin()]!r} has {counts.min()}. Label more rows of it, or "
-                "lower min_labels."
+                f"{part.classes.tolist()[counts.argmin()]!r} has {counts.min()}. Label more, or lower min_labels."
             )
-        cv = min(5, counts.min()) if self.cv is None else self.cv
-        if isinstance(cv, (int, np.integer)):
-            cv = SemiSupervisedSplit(
-                int(cv), target="classes", unlabeled=self.unlabeled, random_state=self.random_state
-            )
-        position = np.full(len(y), -1)
-        position[part.labeled] = np.arange(part.n_labeled)
-        values, where = [], []
-        for train, test in check_cv(cv).split(X, y, groups):
-            scored = test[position[test] >= 0]
-            if len(scored):
-                params = {name: value[train] for name, value in fit_params.items()}
-                fitted = _fitted(self.estimator, take(X, train), take(y, train), params, part.classes)
-                values.append(_decision(fitted, take(X, scored)))
-                where.append(position[scored])
-        tested, inverse, times = np.unique(np.concatenate(where), return_inverse=True, return_counts=True)
-        missed = np.setdiff1d(part.codes, part.codes[tested])
-        if len(missed):
-            raise ValueError(
-                f"No test part of cv holds a labelled row of class {part.classes.tolist()[missed[0]]!r}, so "
-                f"its sigmoid cannot be fitted. Use SemiSupervisedSplit instead of {self.cv!r}."
-            )
-        total = np.zeros((len(tested), *values[0].shape[1:]))
-        np.add.at(total, inverse, np.concatenate(values))
-        return tested, (total.T / times).T
+        n_splits = min(5, counts.min()) if self.cv is None else self.cv
+        if isinstance(n_splits, numbers.Integral):
+            cv = SemiSupervisedSplit(int(n_splits), target="classes", random_state=self.random_state)
+            known = np.full(len(kept), None, dtype=object)
+            known[part.labeled] = part.classes[part.codes]
+            groups = None if groups is None else take(groups, kept)
+            return ((kept[train], kept[test]) for train, test in cv.split(kept, known, groups))
+        pairs = check_cv(self.cv).split(X, y, groups)
+        return ((np.asarray(train)[np.isin(train, kept)], test) for train, test in pairs)
+
+
+def _out_of_fold(fit: Any, X: Any, labeled: Rows, part: Partition, pairs: Any) -> tuple[Rows, Floats]:
+    """Which of the labelled rows were tested (positions in `labeled`), and their mean decision values."""
+    values, where = [], [np.empty(0, dtype=np.intp)]
+    for train, test in pairs:
+        scored = np.flatnonzero(np.isin(labeled, test))
+        if len(scored):
+            values.append(_decision(fit(train), take(X, labeled[scored])))
+            where.append(scored)
+    tested, inverse, times = np.unique(np.concatenate(where), return_inverse=True, return_counts=True)
+    untested = np.setdiff1d(part.codes, part.codes[tested])
+    if len(untested):
+        raise ValueError(
+            f"No test part of cv holds a labelled row of class {part.classes.tolist()[untested[0]]!r}, so its "
+            "sigmoid cannot be fitted. Use SemiSupervisedSplit, or cv=None."
+        )
+    total = np.zeros((len(tested), *values[0].shape[1:]))
+    np.add.at(total, inverse, np.concatenate(values))
+    return tested, (total.T / times).T
 
 
 def _checked_weights(estimator: Any, sample_weight: Any, n_rows: int) -> Floats:
@@ -416,13 +423,17 @@ def _checked_weights(estimator: Any, sample_weight: Any, n_rows: int) -> Floats:
             f"sample_weight must hold a number >= 0 for each of {n_rows} rows, got shape {weights.shape} and "
             f"smallest value {weights.min()}."
         )
+    if not weights.any():
+        raise ValueError("All sample weights are zero, so there is no row to learn from. Give some rows weight.")
     if not has_fit_parameter(estimator, "sample_weight"):
         raise ValueError(f"{estimator!r} has no sample_weight in fit. Leave it out or change the estimator.")
     return weights
 
 
-def _fitted(estimator: Any, X: Any, y: Any, fit_params: dict[str, Any], classes: NDArray[Any]) -> Any:
-    fitted = clone(estimator).fit(X, y, **fit_params)
+def _fitted(estimator: Any, X: Any, y: Any, weights: Any, classes: NDArray[Any], rows: Rows) -> Any:
+    """A clone of the estimator, fitted on some rows, which has learned the classes of the labelled rows."""
+    params = {} if weights is None else {"sample_weight": weights[rows]}
+    fitted = clone(estimator).fit(take(X, rows), take(y, rows), **params)
     if list(fitted.classes_) != list(classes):
         raise ValueError(
             f"{estimator!r} learned the classes {fitted.classes_.tolist()}, but y has {classes.tolist()}. If "
@@ -458,9 +469,8 @@ def _fit_sigmoids(decision: Floats, codes: Rows, weights: Floats, classes: NDArr
     flat = [classes.tolist()[k] for k, (slope, _) in zip(members, fits, strict=True) if slope == 0]
     if flat:
         warnings.warn(
-            f"Out-of-fold decision values do not rise with membership in the classes {flat}, so that their "
-            "probabilities are constant: on held-out rows the estimator is no better than chance. Give it "
-            "more labels or tune it.",
+            f"On held-out rows the decision values are no better than chance for the classes {flat}, whose "
+            "probabilities are therefore constant. Give the estimator more labels, or tune it.",
             UserWarning,
             stacklevel=3,
         )
@@ -471,7 +481,8 @@ def _fit_sigmoid(decision: Floats, positive: NDArray[np.bool_], weights: Floats)
     """Slope >= 0 and offset of Platt's sigmoid."""
     n_in, n_out = weights[positive].sum(), weights[~positive].sum()
     target = np.where(positive, (n_in + 1) / (n_in + 2), 1 / (n_out + 2))
-    center, spread = decision.mean(), decision.std() or 1.0
+    center = np.average(decision, weights=weights)
+    spread = np.sqrt(np.average((decision - center) ** 2, weights=weights)) or 1.0
     standard = (decision - center) / spread
 
     def mean_loss(theta: Floats) -> tuple[float, Floats]:
@@ -482,13 +493,6 @@ def _fit_sigmoid(decision: Floats, positive: NDArray[np.bool_], weights: Floats)
 
     start = np.array([0.0, logit(np.average(target, weights=weights))])  # the optimum for a = 0
     options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
-    slope, offset = minimize(
-        mean_loss, start, jac=True, method="L-BFGS-B", bounds=[(0, None), (None, None)], options=options
-    ).x
+    bounds = [(0, None), (None, None)]
+    slope, offset = minimize(mean_loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
     return slope / spread, offset - slope * center / spread
-
-
-def _one_of(value: Any, name: str, *choices: Any) -> Any:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
-    return value

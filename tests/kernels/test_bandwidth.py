@@ -9,8 +9,8 @@ from kernelweave.kernels.bandwidth import geometric_grid, reference_gamma, squar
 REFERENCES = ["mean", "median", "scale"]
 
 
-@pytest.fixture
-def X():
+@pytest.fixture(name="X")
+def sample():
     return np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 5.0, 0.1] + 7.0
 
 
@@ -61,6 +61,25 @@ def test_equal_rows_have_bandwidth_one(reference):
     assert gamma(reference, np.full((1, 2), 3.0)) == 1.0
 
 
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_rounding_of_equal_rows_is_no_scale(reference, container):
+    assert gamma(reference, container(np.full((7, 3), 0.1))) == 1.0
+
+
+def test_the_median_is_over_pairs_of_rows_that_differ(X):
+    many_copies = np.vstack([np.tile(X[0], (60, 1)), X[:10]])
+    copies = cdist(many_copies, many_copies, "sqeuclidean")[np.triu_indices(70, k=1)]
+    expected = np.sort(copies[copies > 0])[(np.sum(copies > 0) - 1) // 2]
+    assert gamma("median", many_copies) == pytest.approx(1 / expected, rel=1e-9)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_single_precision_has_the_same_bandwidth_far_from_the_origin(reference, X):
+    far = (X + 1e4).astype(np.float32)
+    assert gamma(reference, far) == pytest.approx(gamma(reference, far.astype(float)), rel=1e-8)
+
+
 def test_the_mean_is_the_same_whatever_the_block_of_rows(X, monkeypatch):
     whole = gamma("mean", X)
     monkeypatch.setattr(bandwidth, "ROW_BLOCK", 7)
@@ -82,3 +101,20 @@ def test_distances_survive_a_far_origin(dtype, tolerance):
     found = squared_distances(A, B)
     assert found.dtype == dtype
     np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance * expected.max())
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_single_precision_gives_way_where_its_rounding_exceeds_the_tolerance(container):
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(size=(20, 3)) - 3e3, rng.normal(size=(20, 3)) + 3e3]).astype(np.float32)
+    found = squared_distances(container(X), container(X), tolerance=1e-3)
+    assert found.dtype == np.float32
+    assert np.abs(np.diag(found)).max() < 1e-3
+    np.testing.assert_allclose(found, cdist(X.astype(float), X.astype(float), "sqeuclidean"), rtol=1e-6, atol=1e-3)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_no_rows_have_no_distances(container, X):
+    assert squared_distances(container(X[:0]), container(X)).shape == (0, 40)
+    assert squared_distances(container(X), container(X[:0])).shape == (40, 0)

@@ -1,10 +1,21 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from kernelweave import RBF, FromCallable, KernelLibrary, Linear, Normalized, OnColumns, Polynomial, Precomputed
-from kernelweave import Preprocessed, Sigmoid
+from kernelweave import (
+    RBF,
+    FromCallable,
+    KernelLibrary,
+    Linear,
+    Normalized,
+    OnColumns,
+    Polynomial,
+    Precomputed,
+    Preprocessed,
+    Sigmoid,
+)
 from kernelweave.kernels.base import Product, Scaled, Sum
 
 
@@ -31,8 +42,8 @@ RECIPES = [
 EVERY_KERNEL = [*RECIPES, FromCallable(product_of_sums)]
 
 
-@pytest.fixture
-def X():
+@pytest.fixture(name="X")
+def sample():
     return np.random.default_rng(0).normal(size=(30, 4))
 
 
@@ -52,7 +63,9 @@ def test_training_rows_as_new_rows_give_the_training_block(kernel, X):
     bound = bound_to(kernel, X)
     rows, cols = np.array([3, 0, 7]), np.array([1, 3, 20, 29])
     np.testing.assert_allclose(bound.against(X[rows], cols), bound.block(rows, cols), rtol=1e-10, atol=1e-12)
-    np.testing.assert_allclose(bound.block(slice(0, 5), slice(10, 30)), bound.against(X)[:5, 10:], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(
+        bound.block(slice(0, 5), slice(10, 30)), bound.against(X)[:5, 10:], rtol=1e-10, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)
@@ -135,6 +148,60 @@ def test_parameters_reach_into_transformers():
     assert changed == Preprocessed(StandardScaler(with_mean=False), RBF())
     assert kernel != changed
     assert kernel.replace(transformer=MinMaxScaler(), transformer__clip=True).transformer.clip
+
+
+def test_terms_can_be_replaced_as_a_whole_and_stay_flat():
+    kernel = Linear() + RBF()
+    assert kernel.replace(terms=(RBF(), Sigmoid())) == RBF() + Sigmoid()
+    assert kernel.replace(terms=(RBF(), Sigmoid()), term0__gamma=2.0) == RBF(2.0) + Sigmoid()
+    assert kernel.replace(term0=Linear() + Sigmoid()) == Linear() + Sigmoid() + RBF()
+
+
+@pytest.mark.parametrize(
+    "one, other",
+    [
+        (RBF(1), RBF(1.0)),
+        (RBF(np.float64(0.3)), RBF(0.3)),
+        (OnColumns(RBF(), np.array([0, 2])), OnColumns(RBF(), [0, 2])),
+        (Preprocessed(SimpleImputer(), RBF()), Preprocessed(SimpleImputer(missing_values=float("nan")), RBF())),
+    ],
+    ids=repr,
+)
+def test_equal_recipes_have_equal_hashes(one, other):
+    assert one == other
+    assert hash(one) == hash(other)
+
+
+def test_a_number_of_numpy_reads_like_any_other():
+    assert repr(RBF(np.float64(0.3))) == "RBF(gamma=0.3)"
+    assert repr(Polynomial(degree=np.int64(3))) == "Polynomial(degree=3)"
+    assert np.float64(2.0) * Linear() == 2.0 * Linear()
+
+
+def test_an_array_times_a_recipe_is_a_type_error():
+    with pytest.raises(TypeError):
+        np.ones(2) * Linear()
+
+
+@pytest.mark.parametrize("wrong", ["rbf", RBF, np.eye(2), None], ids=["name", "class", "matrix", "None"])
+@pytest.mark.parametrize(
+    "wrap", [Normalized, lambda kernel: OnColumns(kernel, [0]), lambda kernel: Preprocessed(StandardScaler(), kernel)]
+)
+def test_wrapping_something_else_is_refused_with_the_remedy(wrap, wrong):
+    with pytest.raises(TypeError, match=r"(?s)takes a kernel such as RBF\(\); got .* Wrap a function"):
+        wrap(wrong)
+
+
+@pytest.mark.parametrize("factor", [1e-50, 1e-20, 1e20, 1e50])
+def test_a_factor_beyond_single_precision_is_kept(factor, X):
+    bound = bound_to(factor * Linear(), X.astype(np.float32))
+    np.testing.assert_allclose(bound.block(slice(0, 5), slice(None)), factor * (X[:5] @ X.T), rtol=1e-4, atol=factor)
+
+
+@pytest.mark.parametrize("kernel", [Linear() + FromCallable(product_of_sums), FromCallable(product_of_sums) + Linear()])
+def test_a_sum_of_single_and_double_precision_is_double(kernel, X):
+    block = bound_to(kernel, X.astype(np.float32)).block(slice(None), slice(None))
+    assert block.dtype == np.float64
 
 
 def test_an_unknown_parameter_is_named():

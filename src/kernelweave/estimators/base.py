@@ -31,12 +31,15 @@ class Sample:
     weight : ndarray of shape (n_rows,)
     kept : ndarray of shape (n_rows,)
         Number of each row in the data as the user gave them.
+    n_given : int
+        How many rows the user gave.
     partition : Partition
     """
 
     X: Any
     weight: np.ndarray
     kept: np.ndarray
+    n_given: int
     partition: Partition
 
 
@@ -142,8 +145,8 @@ class MixtureClassifier(ClassifierMixin, KernelEstimator):
         if not keep.any():
             raise ValueError("All sample weights are zero; at least two labelled rows of different classes need one.")
         if keep.all():
-            return Sample(X, weight, np.arange(X.shape[0]), found)
-        return Sample(X[keep], weight[keep], np.flatnonzero(keep), found.restrict(keep))
+            return Sample(X, weight, np.arange(n_labels), n_labels, found)
+        return Sample(X[keep], weight[keep], np.flatnonzero(keep), n_labels, found.restrict(keep))
 
     def _costs(self, sample: Sample) -> np.ndarray:
         """Return the cost of each labelled row: C times its weight times its class's weight."""

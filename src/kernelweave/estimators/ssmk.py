@@ -180,7 +180,7 @@ class SSMKClassifier(MixtureClassifier):
         bound = self._bind(library, sample)
         results, scale = self._solve(bound, sample)
         self._keep_model(results, bound, scale, sample)
-        self.dual_ = np.zeros((len(y), len(results)))
+        self.dual_ = np.zeros((sample.n_given, len(results)))
         duals = [result.extra["signed_dual"] for result in results]
         self.dual_[sample.kept[sample.partition.labeled]] = np.column_stack(duals)
         self.library_ = library

@@ -4,7 +4,7 @@ r"""How wide is an RBF kernel: reference bandwidths and families around them.
 
 ========== ============================================================================================
 "mean"     one over the (weighted) mean squared distance over all pairs of rows
-"median"   one over the (weighted) median squared distance over distinct pairs of rows
+"median"   one over the (weighted) median squared distance over pairs of rows that differ
 "scale"    one over (number of columns times the variance of all entries), as in scikit-learn's ``SVC``
 ========== ============================================================================================
 
@@ -24,11 +24,10 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 
 ROW_BLOCK = 8192  # rows read at a time
 SUBSAMPLE = 2000  # 2 million pairs: the median is then known to about 0.1 %
+EPS = float(np.finfo(np.float64).eps)
 
 
-def reference_gamma(
-    reference: str, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None
-) -> float:
+def reference_gamma(reference: str, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> float:
     """Return the bandwidth that ``reference`` names for the rows of ``X``.
 
     A sample whose rows are all equal has no scale; its bandwidth is 1.
@@ -81,12 +80,16 @@ def _median_squared_distance(X: Any, rng: np.random.Generator, sample_weight: np
     if n_rows < 2:
         return 0.0
     kept = np.arange(n_rows) if n_rows <= SUBSAMPLE else np.sort(rng.choice(n_rows, SUBSAMPLE, replace=False))
-    sub = X[kept]
+    sub = _centered(X[kept].astype(np.float64))
     weight = np.ones(len(kept)) if sample_weight is None else np.asarray(sample_weight)[kept]
     first, second = np.triu_indices(len(kept), k=1)
     distances = squared_distances(sub, sub)[first, second]
-    pair_weight = weight[first] * weight[second]
-    order = np.argsort(distances, kind="stable")
+    norms = squared_norms(sub)
+    differ = distances > 4 * EPS * X.shape[1] * (norms[first] + norms[second])  # equal rows leave rounding
+    distances, pair_weight = distances[differ], (weight[first] * weight[second])[differ]
+    if not pair_weight.any():
+        return 0.0
+    order = np.argsort(distances)
     below = np.cumsum(pair_weight[order])
     return float(distances[order][np.searchsorted(below, 0.5 * below[-1])])
 
@@ -103,15 +106,28 @@ _REFERENCES: dict[str, Callable[[Any, np.random.Generator, np.ndarray | None], f
 }
 
 
-def squared_distances(A: Any, B: Any) -> np.ndarray:
+def squared_distances(A: Any, B: Any, tolerance: float = np.inf) -> np.ndarray:
     """Return the squared Euclidean distances between the rows of ``A`` and those of ``B``.
 
-    Dense rows are moved to a common origin first: the expansion |a|^2 + |b|^2 - 2 a.b then does not cancel for
-    data far from zero, and single precision is safe.
+    Dense rows are moved to a common origin first, so that the expansion |a|^2 + |b|^2 - 2 a.b does not cancel for
+    data far from zero. Single precision is computed in double where its rounding would exceed ``tolerance``, and
+    always for sparse rows, which cannot be moved.
     """
-    if not (sparse.issparse(A) or sparse.issparse(B)):
-        origin = (A if A.shape[0] <= B.shape[0] else B).mean(axis=0)
-        A, B = A - origin, B - origin
+    dtype = np.result_type(A.dtype, B.dtype, np.float32)
+    if 0 in (A.shape[0], B.shape[0]):
+        return np.empty((A.shape[0], B.shape[0]), dtype=dtype)
+    if sparse.issparse(A) or sparse.issparse(B):
+        return _expanded(A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)).astype(dtype, copy=False)
+    origin = (A if A.shape[0] <= B.shape[0] else B).mean(axis=0)
+    near_A, near_B = A - origin, B - origin
+    if dtype == np.float32:
+        rounding = np.finfo(np.float32).eps * (squared_norms(near_A).max() + squared_norms(near_B).max())
+        if not rounding <= tolerance:
+            return squared_distances(A.astype(np.float64), B.astype(np.float64)).astype(np.float32)
+    return _expanded(near_A, near_B)
+
+
+def _expanded(A: Any, B: Any) -> np.ndarray:
     out = inner_products(A, B)
     out *= -2
     out += squared_norms(A)[:, None]
@@ -128,12 +144,18 @@ def _means_and_variances(X: Any, sample_weight: np.ndarray | None) -> tuple[np.n
     """Return the columns' weighted means and variances, reading dense data by blocks of rows."""
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if sparse.issparse(X):
-        return mean_variance_axis(X.astype(np.float64), axis=0, weights=weight)
-    total = weight.sum()
-    blocks = [slice(start, start + ROW_BLOCK) for start in range(0, X.shape[0], ROW_BLOCK)]
-    means = sum(weight[rows] @ X[rows].astype(np.float64) for rows in blocks) / total
-    variances = sum(weight[rows] @ (X[rows] - means) ** 2 for rows in blocks) / total
-    return means, variances
+        means, variances = mean_variance_axis(X.astype(np.float64), axis=0, weights=weight)
+    else:
+        total = weight.sum()
+        blocks = [slice(start, start + ROW_BLOCK) for start in range(0, X.shape[0], ROW_BLOCK)]
+        means = sum(weight[rows] @ X[rows].astype(np.float64) for rows in blocks) / total
+        variances = sum(weight[rows] @ (X[rows] - means) ** 2 for rows in blocks) / total
+    constant = variances <= (100 * EPS * means) ** 2  # what rounding leaves of a constant column
+    return means, np.where(constant, 0.0, variances)
+
+
+def _centered(X: Any) -> Any:
+    return X if sparse.issparse(X) else X - X.mean(axis=0)
 
 
 def squared_norms(X: Any) -> np.ndarray:

@@ -23,6 +23,7 @@ from sklearn.base import clone
 
 Rows = np.ndarray | slice
 ALL = slice(None)
+SINGLE_RANGE = 1e15  # a factor up to this, or down to its inverse, leaves single precision room on both sides
 
 
 class Kernel(ABC):
@@ -32,6 +33,8 @@ class Kernel(ABC):
     scikit-learn does (``kernel__gamma`` reaches into a nested recipe), and :meth:`replace` returns a changed
     copy where scikit-learn's ``set_params`` would change in place.
     """
+
+    __array_ufunc__ = None  # an array times a recipe is a mistake, not an array of recipes
 
     @abstractmethod
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
@@ -115,7 +118,7 @@ class Kernel(ABC):
         return all(_same(mine[name], theirs[name]) for name in mine)
 
     def __hash__(self) -> int:
-        return hash(repr(self))  # equal recipes have equal representations
+        return hash((type(self).__name__, *map(_hashable, self.get_params(deep=False).values())))
 
     def __repr__(self) -> str:
         shown = []
@@ -131,7 +134,7 @@ class Kernel(ABC):
 class BoundKernel(ABC):
     """A kernel tied to a sample of ``n_rows`` rows: ``K[i, j]`` is the value at rows ``i`` and ``j``.
 
-    Index arguments are integer arrays or slices of row numbers of the bound sample.
+    Index arguments are integer arrays (no masks) or slices of row numbers of the bound sample.
     """
 
     n_rows: int
@@ -183,7 +186,8 @@ class Scaled(Kernel):
         return BoundSum((self.kernel.bind(X, rng, sample_weight),), (self.factor,))
 
     def __repr__(self) -> str:
-        return f"{self.factor!r} * {_in_product(self.kernel)}"
+        shown = f"({self.kernel!r})" if isinstance(self.kernel, Product) else _in_product(self.kernel)
+        return f"{float(self.factor)!r} * {shown}"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -193,22 +197,28 @@ class _Composite(Kernel):
     terms: tuple[Kernel, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "terms", tuple(self.terms))
+        for term in self.terms:
+            require_kernel(type(self).__name__, term)
+        flat = [inner for term in self.terms for inner in _terms(term, type(self))]
+        object.__setattr__(self, "terms", tuple(flat))
+
+    def replace(self, **params: Any) -> Self:
+        """Return a copy with some terms, or parameters of terms, changed."""
+        if "terms" in params:
+            return type(self)(params.pop("terms")).replace(**params)
+        return super().replace(**params)
 
     def _children(self) -> dict[str, Any]:
         return {f"term{i}": term for i, term in enumerate(self.terms)}
 
     def _rebuild(self, own: dict[str, Any], children: dict[str, Any]) -> Self:
-        same_length = len(own["terms"]) == len(self.terms)
-        return type(self)(tuple(children.values()) if same_length else own["terms"])
+        return type(self)(tuple(children.values()))
 
     def _bind_terms(
         self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None
     ) -> tuple[BoundKernel, ...]:
         streams = rng.spawn(len(self.terms))
-        return tuple(
-            term.bind(X, stream, sample_weight) for term, stream in zip(self.terms, streams, strict=True)
-        )
+        return tuple(term.bind(X, stream, sample_weight) for term, stream in zip(self.terms, streams, strict=True))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -275,9 +285,16 @@ class BoundSum(BoundKernel):
         total = None
         for part, weight in zip(parts, self.weights, strict=True):
             if weight != 1.0:
-                part *= part.dtype.type(weight)
-            total = part if total is None else np.add(total, part, out=total)
-        assert total is not None  # noqa: S101 - there is at least one term
+                if not 1 / SINGLE_RANGE <= weight <= SINGLE_RANGE:
+                    part = part.astype(np.float64, copy=False)
+                part *= weight
+            if total is None:
+                total = part
+            elif total.dtype == part.dtype:
+                total += part
+            else:
+                total = total + part  # in the wider of the two types
+        assert total is not None  # there is at least one term
         return total
 
 
@@ -316,6 +333,15 @@ def count(rows: Rows, n_rows: int) -> int:
     return len(range(*rows.indices(n_rows))) if isinstance(rows, slice) else len(rows)
 
 
+def require_kernel(owner: str, kernel: Any) -> None:
+    """Refuse what is not a recipe where one is expected."""
+    if not isinstance(kernel, Kernel):
+        raise TypeError(
+            f"{owner} takes a kernel such as RBF(); got {kernel!r} of type {type(kernel).__name__}. Wrap a function "
+            "as FromCallable(f), a matrix as Precomputed(K)."
+        )
+
+
 def _terms(kernel: Kernel, kind: type[_Composite]) -> tuple[Kernel, ...]:
     return kernel.terms if isinstance(kernel, kind) else (kernel,)
 
@@ -345,7 +371,7 @@ def _changed(child: Any, changes: dict[str, Any]) -> Any:
 
 
 def _same(a: Any, b: Any) -> bool:
-    if a is b:
+    if a is b or (isinstance(a, float) and isinstance(b, float) and a != a and b != b):
         return True
     if type(a) is not type(b):
         return bool(isinstance(a, numbers.Number) and isinstance(b, numbers.Number) and a == b)
@@ -361,5 +387,14 @@ def _same(a: Any, b: Any) -> bool:
     return bool(a == b)
 
 
+def _hashable(value: Any) -> Any:
+    """Return something that is equal for equal parameters: numbers whatever their type, nested objects coarsely."""
+    if isinstance(value, list | tuple):
+        return tuple(map(_hashable, value))
+    return value if isinstance(value, str | numbers.Number | Kernel) else type(value).__name__
+
+
 def _shown(value: Any) -> str:
+    if isinstance(value, np.generic):
+        value = value.item()
     return getattr(value, "__name__", None) or repr(value)

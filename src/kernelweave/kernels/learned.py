@@ -1,7 +1,7 @@
 r"""What is left of kernels after learning: weighted sums, and expansions that predict.
 
-A composite method learns weights and gives a :class:`CombinedKernel` :math:`\sum_p w_p K_p`. A mixture method learns one
-coefficient for each column and gives a :class:`KernelExpansion`
+A composite method learns weights and gives a :class:`CombinedKernel` :math:`\sum_p w_p K_p`. A mixture method learns
+one coefficient for each column and gives a :class:`KernelExpansion`
 
 .. math:: f(x) = \sum_p \sum_{j \in W_p} \alpha_j^p K_p(x, x_j) + b,
 
@@ -36,7 +36,7 @@ class CombinedKernel(BoundSum):
         if weights.shape != (len(kernels),) or not np.all(np.isfinite(weights) & (weights >= 0)):
             raise ValueError(f"Kernel weights must be {len(kernels)} non-negative numbers; got {weights}.")
         kept = np.flatnonzero(weights) if weights.any() else np.arange(1)
-        super().__init__([kernels[p] for p in kept], weights[kept])
+        super().__init__([kernels[int(p)] for p in kept], weights[kept])
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,9 @@ class KernelExpansion:
             here = here[np.argsort(center[here])]
             bound = library.kernels[p].restrict(center[here])
             entry = library.entries[p]
-            groups.append(ExpansionGroup(int(p), entry.name, entry.source, row_numbers[center[here]], coef[here], bound))
+            groups.append(
+                ExpansionGroup(int(p), entry.name, entry.source, row_numbers[center[here]], coef[here], bound)
+            )
         return cls(groups, np.asarray(intercept, dtype=np.float64), len(library.kernels))
 
     @property
@@ -134,11 +136,12 @@ class KernelExpansion:
 
     def _walk(self, X: Any) -> Iterator[tuple[slice, ExpansionGroup, np.ndarray]]:
         for group in self.groups:
-            height = max(1, int(get_config()["working_memory"] * 2**20 / (8 * max(1, len(group.centers)))))
+            width = len(group.centers) + X.shape[1]  # the block, and the rows it is computed from
+            height = max(1, int(get_config()["working_memory"] * 2**20 / (8 * width)))
             for start in range(0, X.shape[0], height):
                 rows = slice(start, min(start + height, X.shape[0]))
                 values = group.bound.against(X[rows])
-                if not np.isfinite(values.sum()):
+                if not np.isfinite(values).all():
                     raise ValueError(
                         f"The kernel {group.name} gave values that are not finite (NaN or inf) on the new rows."
                     )

@@ -16,18 +16,22 @@ scikit-learn's ``working_memory`` bounds, and reduces each block at once:
 
 from __future__ import annotations
 
+import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 from sklearn import get_config
+from sklearn.utils import check_array
 
 from .base import ALL, BoundKernel, Kernel, Rows, _by_head, count
 from .diagnosis import KernelDiagnosis, diagnose
 from .learned import CombinedKernel
 from .pointwise import Linear, Polynomial, rbf_family
 
+BLOCK_SHARE = 0.25  # of the working memory: sums, products and normalised kernels take several blocks at a time
 STRIP_BYTES = 2**20  # a strip of a block that stays in the processor's cache while it is reduced
 
 
@@ -42,6 +46,11 @@ class Entry:
     def source(self) -> str:
         """The source of data the kernel looks at."""
         return self.kernel.source
+
+    @property
+    def is_named_by_repr(self) -> bool:
+        """Whether the name is what the library calls a kernel that was given none."""
+        return re.fullmatch(re.escape(_name_by_repr(self.kernel)) + r"( #\d+)?", self.name) is not None
 
 
 class KernelLibrary:
@@ -126,7 +135,8 @@ class KernelLibrary:
         Sigmoid() False
         """
         names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        X = np.asarray(X) if names is not None or isinstance(X, list) else X
+        finite: Any = "allow-nan" if self.allows_missing else True
+        X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
         rng = np.random.default_rng(random_state)
         if X.shape[0] > max_rows:
             X = X[np.sort(rng.choice(X.shape[0], max_rows, replace=False))]
@@ -143,16 +153,23 @@ class KernelLibrary:
         return params
 
     def replace(self, **params: Any) -> Self:
-        """Return a library with some kernels, or parameters of kernels, changed."""
-        kernels: dict[str, Any] = {entry.name: entry for entry in self.entries}
+        """Return a library with some kernels, or parameters of kernels, changed.
+
+        A kernel that is named by its ``repr`` is named by its new ``repr``.
+        """
         if "kernels" in params:
             return type(self)(params.pop("kernels")).replace(**params)
-        for name, changes in _by_head(params).items():
-            if name not in kernels:
-                raise ValueError(f"The library has no kernel {name!r}; it has {', '.join(map(repr, kernels))}.")
-            kernel = changes.pop("", kernels[name].kernel)
-            kernels[name] = Entry(name, kernel.replace(**changes) if changes else kernel)
-        return type(self)([(entry.name, entry.kernel) for entry in kernels.values()])
+        changed = _by_head(params)
+        for name in changed:
+            if name not in self.names:
+                raise ValueError(f"The library has no kernel {name!r}; it has {', '.join(map(repr, self.names))}.")
+        kernels: list[Any] = []
+        for entry in self.entries:
+            changes = changed.get(entry.name, {})
+            kernel = changes.pop("", entry.kernel)
+            kernel = kernel.replace(**changes) if changes else kernel
+            kernels.append(kernel if entry.name in changed and entry.is_named_by_repr else (entry.name, kernel))
+        return type(self)(kernels)
 
     def __sklearn_clone__(self) -> Self:
         return self  # immutable
@@ -168,7 +185,7 @@ class KernelLibrary:
 
     def __repr__(self) -> str:
         shown = [
-            repr(entry.kernel) if entry.name == repr(entry.kernel) else repr((entry.name, entry.kernel))
+            repr(entry.kernel) if entry.name == _name_by_repr(entry.kernel) else repr((entry.name, entry.kernel))
             for entry in self.entries
         ]
         return f"KernelLibrary([{', '.join(shown)}])"
@@ -217,6 +234,7 @@ class BoundLibrary:
 
     def columns(self, columns: np.ndarray, rows: Rows = ALL) -> np.ndarray:
         """Return the columns with the given flat numbers at some rows, shape ``(n_rows, n_columns)``."""
+        rows = rows if isinstance(rows, slice) else self._row_numbers(rows)
         out = np.empty((count(rows, self.n_rows), len(columns)))
         kernel, center = self.split(np.asarray(columns))
         for p in np.unique(kernel):
@@ -244,7 +262,8 @@ class BoundLibrary:
         """
         for columns, block in self._walk(rows, order):
             scores = _strips(block, lambda strip: strip.T @ V)
-            self._refuse_not_finite(scores, columns)
+            del block  # so that one block at a time is in memory
+            self._refuse_not_finite(scores, columns.start // self.n_rows)
             yield columns, scores
 
     def column_norms(self, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -258,9 +277,10 @@ class BoundLibrary:
     def _column_sizes(self, weight: np.ndarray, rows: np.ndarray, *, centered: bool) -> np.ndarray:
         out = np.empty(self.n_columns)
         share = weight / weight.sum()
+        rounding = (16 * np.finfo(np.float64).eps) ** 2 if centered else 0.0
         for columns, block in self._walk(rows):
-            largest = np.abs(block).max(axis=0).astype(np.float64)
-            self._refuse_not_finite(largest, columns)
+            largest = np.maximum(block.max(axis=0), -block.min(axis=0)).astype(np.float64)  # no copy of the block
+            self._refuse_not_finite(largest, columns.start // self.n_rows)
             unit = np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
             squares = np.empty(len(unit))
             for strip in _strip_slices(block):
@@ -268,25 +288,32 @@ class BoundLibrary:
                 if centered:
                     values -= share @ values
                 squares[strip] = share @ np.square(values, out=values)
+            squares[squares <= rounding] = 0.0  # a constant column deviates by rounding only
             out[columns] = largest * np.sqrt(squares)
+            del block
         return out
 
     def quadratic_forms(self, V: np.ndarray, rows: np.ndarray) -> np.ndarray:
         r"""Return :math:`\sum_c V_c^\top K_p V_c` for every kernel, with ``K_p`` at ``rows`` and ``rows``."""
+        rows = self._row_numbers(rows)
         out = np.zeros(len(self.kernels))
         for p, kernel in enumerate(self.kernels):
             for part in self._parts(len(rows), len(rows)):
                 out[p] += np.vdot(V[part], _strips(kernel.block(rows, rows[part]), lambda strip: strip.T @ V))
+            self._refuse_not_finite(out[p], p)
         return out
 
     def frobenius(self, rows: np.ndarray) -> np.ndarray:
         r"""Return the matrix of inner products :math:`\langle K_p, K_q \rangle` at ``rows`` and ``rows``."""
+        rows = self._row_numbers(rows)
         out = np.zeros((len(self.kernels),) * 2)
         for part in self._parts(len(rows) * len(self.kernels), len(rows)):
             blocks = [kernel.block(rows, rows[part]).astype(np.float64, copy=False).ravel() for kernel in self.kernels]
             for p, left in enumerate(blocks):
                 for q in range(p, len(blocks)):
                     out[p, q] += left @ blocks[q]
+        for p, squared in enumerate(np.diag(out)):
+            self._refuse_not_finite(squared, p)
         return out + np.triu(out, 1).T
 
     def combine(self, weights: np.ndarray, rows: Rows, cols: Rows) -> np.ndarray:
@@ -297,31 +324,36 @@ class BoundLibrary:
         """Return the weighted sum of the kernels as one bound kernel."""
         return CombinedKernel(self.kernels, weights)
 
-    def _walk(
-        self, rows: np.ndarray, order: Sequence[int] | None = None
-    ) -> Iterator[tuple[slice, np.ndarray]]:
+    def _walk(self, rows: np.ndarray, order: Sequence[int] | None = None) -> Iterator[tuple[slice, np.ndarray]]:
         """Give every block of columns at ``rows``; from the cache where it holds it."""
+        rows = self._row_numbers(rows)
         self._cache.attend(rows)
         for p in range(len(self.kernels)) if order is None else order:
             for part in self._parts(len(rows), self.n_rows):
-                block = self._cache.get((p, part.start))
+                key = (p, part.start, part.stop)  # the working memory, hence the width, may change between walks
+                block = self._cache.get(key)
                 if block is None:
                     block = self.kernels[p].block(rows, part)
-                    self._cache.put((p, part.start), block)
+                    self._cache.put(key, block)
                 yield slice(p * self.n_rows + part.start, p * self.n_rows + part.stop), block
+                del block
 
     def _parts(self, height: int, n_columns: int) -> Iterator[slice]:
-        """Cut columns into parts whose block, and the data it is computed from, fit the working memory."""
-        width = max(1, int(get_config()["working_memory"] * 2**20 / (8 * (height + self.n_features + 1))))
+        """Cut columns into parts whose block, with what computing it takes, fits the working memory."""
+        n_bytes = BLOCK_SHARE * get_config()["working_memory"] * 2**20
+        width = max(1, int(n_bytes / (8 * (height + self.n_features + 1))))
         for start in range(0, n_columns, width):
             yield slice(start, min(start + width, n_columns))
 
-    def _refuse_not_finite(self, values: np.ndarray, columns: slice) -> None:
+    def _row_numbers(self, rows: Any) -> np.ndarray:
+        """Return row numbers from what may be a mask or a list."""
+        return np.arange(self.n_rows)[rows]
+
+    def _refuse_not_finite(self, values: np.ndarray | float, kernel: int) -> None:
         if not np.isfinite(values).all():
-            entry = self.entries[columns.start // self.n_rows]
             raise ValueError(
-                f"The kernel {entry.name} gave values that are not finite (NaN or inf). Check the function or "
-                "matrix it is made from, or scale the features: large values overflow in polynomials."
+                f"The kernel {self.entries[kernel].name} gave values that are not finite (NaN or inf). Check the "
+                "function or matrix it is made from, or scale the features: large values overflow in polynomials."
             )
 
 
@@ -336,16 +368,16 @@ class _BlockCache:
         self.n_bytes = n_bytes
         self.used = 0
         self.rows: np.ndarray | None = None
-        self.blocks: dict[tuple[int, int], np.ndarray] = {}
+        self.blocks: dict[tuple[int, int, int], np.ndarray] = {}
 
     def attend(self, rows: np.ndarray) -> None:
         if self.rows is None or not np.array_equal(self.rows, rows):
             self.rows, self.blocks, self.used = np.array(rows), {}, 0
 
-    def get(self, key: tuple[int, int]) -> np.ndarray | None:
+    def get(self, key: tuple[int, int, int]) -> np.ndarray | None:
         return self.blocks.get(key)
 
-    def put(self, key: tuple[int, int], block: np.ndarray) -> None:
+    def put(self, key: tuple[int, int, int], block: np.ndarray) -> None:
         if self.used + block.nbytes <= self.n_bytes:
             self.blocks[key] = block
             self.used += block.nbytes
@@ -366,7 +398,8 @@ def _strip_slices(block: np.ndarray) -> Iterator[slice]:
 
 def _flattened(kernels: Any) -> Iterator[tuple[str | None, Kernel]]:
     if isinstance(kernels, KernelLibrary):
-        yield from ((entry.name, entry.kernel) for entry in kernels.entries)
+        for entry in kernels.entries:
+            yield None if entry.is_named_by_repr else entry.name, entry.kernel
     elif isinstance(kernels, Kernel):
         yield None, kernels
     elif isinstance(kernels, Mapping):
@@ -387,13 +420,21 @@ def _flattened(kernels: Any) -> Iterator[tuple[str | None, Kernel]]:
 
 def _named(pairs: list[tuple[str | None, Kernel]]) -> Iterator[Entry]:
     given = [name for name, _ in pairs if name is not None]
-    twice = sorted({name for name in given if given.count(name) > 1 or "__" in name})
-    if twice:
-        raise ValueError(f"Kernel names must be unique and without '__'; got {twice}.")
-    seen: dict[str, int] = {}
+    wrong = sorted({name for name in given if given.count(name) > 1 or "__" in name or name == "kernels"})
+    if wrong:
+        raise ValueError(f"Kernel names must be unique, without '__' and other than 'kernels'; got {wrong}.")
+    taken = set(given)
     for name, kernel in pairs:
-        base = name if name is not None else repr(kernel).replace("__", "_")
-        seen[base] = seen.get(base, 0) + 1
-        yield Entry(base if seen[base] == 1 else f"{base} #{seen[base]}", kernel)
+        entry = Entry(_free(_name_by_repr(kernel), taken) if name is None else name, kernel)
+        taken.add(entry.name)
+        yield entry
 
 
+def _name_by_repr(kernel: Kernel) -> str:
+    """Return the representation on one line, without the ``__`` that separates names from parameters."""
+    return " ".join(repr(kernel).split()).replace("__", "_")
+
+
+def _free(name: str, taken: set[str]) -> str:
+    numbered = (f"{name} #{number}" for number in itertools.count(2))
+    return name if name not in taken else next(other for other in numbered if other not in taken)

@@ -27,13 +27,15 @@ from .bandwidth import (
 )
 from .base import ALL, BoundKernel, Kernel, Rows
 
+EXPONENT_TOLERANCE = 1e-5  # rounding of an RBF's exponent, hence of its values, that single precision may cause
+
 
 class PointwiseKernel(Kernel):
     """A recipe that is a formula in two rows of ``X``."""
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Turn references to the sample into numbers and keep the rows (no copy)."""
-        _refuse_missing(X, self)
+        X = _as_floats(X, self)
         return BoundPointwise(X, self.fitted(X, rng, sample_weight))
 
     def fitted(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> PointwiseKernel:
@@ -63,8 +65,7 @@ class BoundPointwise(BoundKernel):
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Evaluate the formula between new rows and bound rows."""
-        _refuse_missing(X_new, self.formula)
-        return self.formula.evaluate(X_new, self.X[cols])
+        return self.formula.evaluate(_as_floats(X_new, self.formula), self.X[cols])
 
     def diag(self) -> np.ndarray:
         """Evaluate the formula of each bound row with itself."""
@@ -72,7 +73,7 @@ class BoundPointwise(BoundKernel):
 
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Evaluate the formula of each new row with itself."""
-        return self.formula.evaluate_diag(X_new)
+        return self.formula.evaluate_diag(_as_floats(X_new, self.formula))
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Keep a copy of some rows."""
@@ -123,7 +124,7 @@ class Polynomial(PointwiseKernel):
     coef0: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.degree, numbers.Integral) and self.degree >= 1):
+        if not (isinstance(self.degree, numbers.Integral) and self.degree >= 1) or isinstance(self.degree, bool):
             raise ValueError(f"Polynomial got degree={self.degree!r}; it must be a whole number, 1 or more.")
         _require_positive("Polynomial", "gamma", self.gamma)
         _require_finite("Polynomial", "coef0", self.coef0)
@@ -137,6 +138,8 @@ class Polynomial(PointwiseKernel):
         return self._power(squared_norms(A))
 
     def _power(self, inner: np.ndarray) -> np.ndarray:
+        if self.degree > 2:
+            inner = inner.astype(np.float64, copy=False)  # high powers leave the range of single precision
         inner *= self.gamma
         inner += self.coef0
         return np.power(inner, int(self.degree), out=inner) if self.degree != 2 else np.square(inner, out=inner)
@@ -179,8 +182,9 @@ class RBF(PointwiseKernel):
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Return the exponentials of the scaled squared distances."""
-        values = squared_distances(A, B)
-        values *= -float(self.gamma)
+        gamma = float(self.gamma)
+        values = squared_distances(A, B, tolerance=EXPONENT_TOLERANCE / gamma)
+        values *= -gamma
         return np.exp(values, out=values)
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
@@ -188,9 +192,7 @@ class RBF(PointwiseKernel):
         return np.ones(A.shape[0], dtype=A.dtype)
 
 
-def rbf_family(
-    multiples: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0), reference: float | str = "mean"
-) -> tuple[RBF, ...]:
+def rbf_family(multiples: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0), reference: float | str = "mean") -> tuple[RBF, ...]:
     """Return one RBF recipe for each multiple of a reference bandwidth.
 
     Examples
@@ -257,7 +259,9 @@ class FromCallable(PointwiseKernel):
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Call the function and check the shape of what it returns."""
-        values = np.array(self.f(A, B), dtype=np.float64)  # a copy: the caller may overwrite it
+        values = self.f(A, B)
+        values = values.toarray() if sparse.issparse(values) else values
+        values = np.array(values, dtype=np.float64)  # a copy: the caller may overwrite it
         if values.shape != (A.shape[0], B.shape[0]):
             raise ValueError(
                 f"The kernel function {_name(self.f)} returned shape {values.shape} for {A.shape[0]} and "
@@ -323,7 +327,8 @@ class Precomputed(PointwiseKernel):
                 f"Precomputed needs X to be one column of row numbers; got {column.shape[1]} columns. Pass "
                 "np.arange(n)[:, None] as X, or wrap it as OnColumns(Precomputed(K), [position])."
             )
-        indices = column[:, 0].astype(np.intp)
+        with np.errstate(invalid="ignore"):  # inf is refused below
+            indices = column[:, 0].astype(np.intp)
         if np.any(indices != column[:, 0]) or np.any((indices < 0) | (indices >= limit)):
             raise ValueError(
                 f"Precomputed got row numbers from {column.min()} to {column.max()}; its matrix of shape "
@@ -335,17 +340,24 @@ class Precomputed(PointwiseKernel):
         return f"Precomputed(<{self.K.shape[0]} x {self.K.shape[1]} matrix>)"
 
 
-def _refuse_missing(X: Any, kernel: Kernel) -> None:
+def _as_floats(X: Any, kernel: Kernel) -> Any:
+    """Return the rows as an array or CSR of floats, itself where it is one; missing values are refused."""
+    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
     values = X.data if sparse.issparse(X) else X
-    if not np.isfinite(values.sum()) and np.isnan(values).any():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()
+    if not np.isfinite(total) and np.isnan(values).any():
         raise ValueError(
             f"{kernel!r} met missing values (NaN) in X. Impute them before, or wrap the kernel as "
             'OnColumns(kernel, columns, missing="center") if whole sources are missing for some rows.'
         )
+    return X
 
 
 def _require_finite(owner: str, name: str, value: Any, expected: str = "a finite number") -> None:
-    if not (isinstance(value, numbers.Real) and math.isfinite(value)):
+    if not (isinstance(value, numbers.Real) and math.isfinite(value)) or isinstance(value, bool):
         raise ValueError(f"{owner} got {name}={value!r}; expected {expected}.")
 
 

@@ -9,13 +9,14 @@ from __future__ import annotations
 import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
-from .base import ALL, BoundKernel, Kernel, Rows
+from .base import ALL, BoundKernel, Kernel, Rows, require_kernel
 
 CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many rows
 
@@ -33,18 +34,22 @@ class Normalized(Kernel):
 
     kernel: Kernel
 
+    def __post_init__(self) -> None:
+        require_kernel("Normalized", self.kernel)
+
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Bind the kernel and note the lengths of its rows."""
         bound = self.kernel.bind(X, rng, sample_weight)
-        return BoundNormalized(bound, _inverse_lengths(bound.diag(), self))
+        return BoundNormalized(bound, _inverse_lengths(bound.diag(), self.kernel), self.kernel)
 
 
 class BoundNormalized(BoundKernel):
-    """A bound kernel divided by the lengths of its rows."""
+    """A bound kernel, made from ``recipe``, divided by the lengths of its rows."""
 
-    def __init__(self, kernel: BoundKernel, inverse_lengths: np.ndarray):
+    def __init__(self, kernel: BoundKernel, inverse_lengths: np.ndarray, recipe: Kernel):
         self.kernel = kernel
         self.inverse_lengths = inverse_lengths
+        self.recipe = recipe
         self.n_rows = kernel.n_rows
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
@@ -53,7 +58,7 @@ class BoundNormalized(BoundKernel):
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Return the kernel against new rows divided by both lengths."""
-        lengths = _inverse_lengths(self.kernel.diag_against(X_new), self.kernel)
+        lengths = _inverse_lengths(self.kernel.diag_against(X_new), self.recipe)
         return self._divided(self.kernel.against(X_new, cols), lengths, cols)
 
     def diag(self) -> np.ndarray:
@@ -66,7 +71,7 @@ class BoundNormalized(BoundKernel):
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Restrict the kernel and its lengths."""
-        return BoundNormalized(self.kernel.restrict(rows), self.inverse_lengths[rows])
+        return BoundNormalized(self.kernel.restrict(rows), self.inverse_lengths[rows], self.recipe)
 
     def _divided(self, values: np.ndarray, lengths: np.ndarray, cols: Rows) -> np.ndarray:
         values *= lengths[:, None]
@@ -94,11 +99,21 @@ class Preprocessed(Kernel):
     transformer: Any
     kernel: Kernel
 
+    def __post_init__(self) -> None:
+        require_kernel("Preprocessed", self.kernel)
+
+    @property
+    def allows_missing(self) -> bool:
+        """Whether the transformer takes missing values; what it leaves of them, the kernel refuses."""
+        tags = getattr(self.transformer, "__sklearn_tags__", None)
+        return tags is not None and bool(tags().input_tags.allow_nan)
+
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Fit a clone of the transformer on ``X`` and bind the kernel to what it gives."""
         transformer = clone(self.transformer)
-        if "random_state" in transformer.get_params() and transformer.get_params()["random_state"] is None:
-            transformer.set_params(random_state=int(rng.integers(2**31)))
+        params = transformer.get_params()
+        unseeded = [key for key in sorted(params) if key.split("__")[-1] == "random_state" and params[key] is None]
+        transformer.set_params(**{key: int(rng.integers(2**31)) for key in unseeded})
         transformed = _as_matrix(transformer.fit(X).transform(X), self.transformer)
         return BoundPreprocessed(transformer, self.kernel.bind(transformed, rng, sample_weight))
 
@@ -169,21 +184,33 @@ class OnColumns(Kernel):
     source: str = ""  # type: ignore[assignment]
 
     def __post_init__(self) -> None:
+        require_kernel("OnColumns", self.kernel)
         if self.missing not in ("error", "center"):
             raise ValueError(f'OnColumns got missing={self.missing!r}; expected "error" or "center".')
         if not isinstance(self.columns, str | slice):
             object.__setattr__(self, "columns", tuple(np.ravel(np.asarray(self.columns, dtype=object)).tolist()))
+            if any(isinstance(column, bool) for column in self.columns):
+                raise ValueError("OnColumns got a mask as columns; pass the positions np.flatnonzero(mask) instead.")
         if not self.source:
             object.__setattr__(self, "source", _columns_in_words(self.columns))
 
     @property
     def allows_missing(self) -> bool:
         """Whether missing rows have a meaning here."""
-        return self.missing == "center"
+        return self.missing == "center" or self.kernel.allows_missing
 
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
-        """Replace names and patterns by positions."""
-        return self.replace(columns=_positions(self.columns, feature_names, n_features))
+        """Replace names and patterns by positions; the inner recipe knows the picked columns only."""
+        positions = _positions(self.columns, feature_names, n_features)
+        names = None if feature_names is None else [feature_names[i] for i in positions]
+        kernel = self.kernel.resolve(names, len(positions))
+        return self.replace(kernel=kernel, columns=positions, source=self.source)
+
+    def replace(self, **params: Any) -> Self:
+        """Return a copy with some parameters changed; a source named after its columns follows them."""
+        if "columns" in params and self.source == _columns_in_words(self.columns):
+            params.setdefault("source", "")
+        return super().replace(**params)
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Bind the kernel to the columns; find the rows that lack them."""
@@ -194,12 +221,14 @@ class OnColumns(Kernel):
         part = X[:, selector]
         if self.missing == "error":
             return BoundOnColumns(self.kernel.bind(part, rng, sample_weight), selector)
-        present = _present_rows(part, self)
+        present = _present_rows(part)
         if not present.any():
             raise ValueError(f"No row has values in the columns {self.source} of OnColumns; drop this kernel.")
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
-        inner = self.kernel.bind(part[present], rng, None if sample_weight is None else weight[present])
-        center, center_weight = _center_of_mass(weight[present], rng)
+        if not present.all():
+            part, weight = part[present], weight[present]
+        inner = self.kernel.bind(part, rng, None if sample_weight is None else weight)
+        center, center_weight = _center_of_mass(weight, rng)
         return BoundWithMissing(inner, selector, _places(present), center, center_weight)
 
     def __repr__(self) -> str:
@@ -267,10 +296,7 @@ class BoundWithMissing(BoundKernel):
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Evaluate new rows, which may be missing too, against bound rows."""
         part, places = self._new(X_new)
-
-        return self._assemble(
-            places, self.places[cols], lambda rows, columns: self.kernel.against(part[rows], columns)
-        )
+        return self._assemble(places, self.places[cols], lambda rows, cols: self.kernel.against(part[rows], cols))
 
     def diag(self) -> np.ndarray:
         """Return the diagonal; the squared length of the centre for missing rows."""
@@ -279,7 +305,7 @@ class BoundWithMissing(BoundKernel):
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Return the diagonal at new rows."""
         part, places = self._new(X_new)
-        return self._diagonal(places, self.kernel.diag_against(part) if len(part) else np.empty(0))
+        return self._diagonal(places, self.kernel.diag_against(part) if part.shape[0] else np.empty(0))
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Keep some rows, and those that make the centre."""
@@ -303,23 +329,28 @@ class BoundWithMissing(BoundKernel):
         if row_here.any() and not col_here.all():
             out[np.ix_(row_here, ~col_here)] = (evaluate(rows[row_here], self.center) @ weight)[:, None]
         if not row_here.all() and not col_here.all():
-            out[np.ix_(~row_here, ~col_here)] = self._center_squared()
+            out[np.ix_(~row_here, ~col_here)] = self._center_squared
         return out
 
     def _diagonal(self, places: np.ndarray, present: np.ndarray) -> np.ndarray:
         out = np.empty(len(places))
         out[places >= 0] = present[places[places >= 0]]
         if (places < 0).any():
-            out[places < 0] = self._center_squared()
+            out[places < 0] = self._center_squared
         return out
 
+    @cached_property
     def _center_squared(self) -> float:
-        return float(self.center_weight @ self.kernel.block(self.center, self.center) @ self.center_weight)
+        K, weight = self.kernel.block(self.center, self.center), self.center_weight
+        squared = float(weight @ K @ weight)
+        # Of a centre at the origin rounding is left, of either sign, which Normalized would blow up to length one.
+        rounding = 16 * np.finfo(K.dtype).eps * float(weight @ np.abs(np.diag(K)))
+        return squared if abs(squared) > rounding else 0.0
 
     def _new(self, X_new: Any) -> tuple[Any, np.ndarray]:
         part = X_new[:, self.columns]
-        present = _present_rows(part, self)
-        return part[present], _places(present)
+        present = _present_rows(part)
+        return part if present.all() else part[present], _places(present)
 
 
 def _inverse_lengths(squared: np.ndarray, kernel: object) -> np.ndarray:
@@ -344,11 +375,12 @@ def _as_matrix(X: Any, transformer: object) -> Any:
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
-def _present_rows(part: Any, kernel: object) -> np.ndarray:
+def _present_rows(part: Any) -> np.ndarray:
     if sparse.issparse(part):
-        return np.ones(part.shape[0], dtype=bool)
-    missing = np.isnan(part)
-    n_missing = missing.sum(axis=1)
+        stored = part.tocoo()
+        n_missing = np.bincount(stored.row[np.isnan(stored.data)], minlength=part.shape[0])
+    else:
+        n_missing = np.isnan(part).sum(axis=1)
     partly = np.flatnonzero((n_missing > 0) & (n_missing < part.shape[1]))
     if len(partly):
         raise ValueError(
@@ -364,17 +396,24 @@ def _places(present: np.ndarray) -> np.ndarray:
 
 
 def _center_of_mass(weight: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    share = weight / weight.sum()
     if len(weight) <= CENTER_ROWS:
-        return np.arange(len(weight)), weight / weight.sum()
-    drawn = np.sort(rng.choice(len(weight), CENTER_ROWS, replace=False, p=weight / weight.sum()))
-    return drawn, np.full(CENTER_ROWS, 1.0 / CENTER_ROWS)
+        return np.arange(len(weight)), share
+    # Equidistant marks on the line of shares in random order: every row is drawn in proportion to its share, a heavy
+    # one several times, and equal rows at most once.
+    order = rng.permutation(len(weight))
+    marks = (np.arange(CENTER_ROWS) + rng.random()) / CENTER_ROWS
+    places = np.searchsorted(np.cumsum(share[order])[:-1], marks, side="right")
+    drawn, times = np.unique(order[places], return_counts=True)
+    return drawn, times / CENTER_ROWS
 
 
 def _columns_in_words(columns: Any) -> str:
     if isinstance(columns, str):
         return columns
     if isinstance(columns, slice):
-        return f"columns {columns.start or 0}:{'' if columns.stop is None else columns.stop}"
+        stop, step = ("" if end is None else end for end in (columns.stop, columns.step))
+        return f"columns {columns.start or 0}:{stop}" + (f":{step}" if step else "")
     shown = ", ".join(str(column) for column in columns[:3])
     return shown if len(columns) <= 3 else f"{shown}, … ({len(columns)})"
 
@@ -397,7 +436,8 @@ def _positions(columns: Any, feature_names: Sequence[str] | None, n_features: in
 
 def _position(column: Any, feature_names: Sequence[str] | None, n_features: int) -> list[int]:
     if isinstance(column, numbers.Integral):
-        return [int(column) % n_features] if -n_features <= column < n_features else []
+        position = int(column)
+        return [position % n_features] if -n_features <= position < n_features else []
     names = [] if feature_names is None else list(feature_names)
     if column in names:
         return [names.index(column)]
@@ -412,8 +452,6 @@ def _unknown_columns(unknown: list[Any], feature_names: Sequence[str] | None, n_
         remedy = "Pass a frame with these columns to fit, or name columns by position."
     else:
         shown = ", ".join(repr(name) for name in list(feature_names)[:2])
-        has = f"{shown}{', …' if n_features > 2 else ''} ({n_features} in all)"
+        has = f"{shown}{', ...' if n_features > 2 else ''} ({n_features} in all)"
         remedy = "Pass the frame the estimator was built for, or name columns by position."
     return f"OnColumns names the columns {unknown} which X does not have; it has {has}. {remedy}"
-
-

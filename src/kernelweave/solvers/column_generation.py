@@ -9,7 +9,7 @@ Several problems (the one-vs-rest problems of a multi-class fit) go through the 
 block once and prices it for all problems that are still open.
 
 Adding the ``batch`` worst columns a round, rather than one as in the papers, trades a few useless columns for many
-fewer rounds.
+fewer rounds; columns that stay useless are dropped again.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class Master(Protocol):
     columns: np.ndarray
 
     def add_columns(self, columns: np.ndarray, K: np.ndarray) -> None: ...
+
+    def drop_idle(self) -> int: ...
 
     def solve(self) -> MasterSolution: ...
 
@@ -209,7 +211,8 @@ def _judge(
             "gap": problem.gap,
             "tau": 1.0 + problem.worst,
             "n_columns": n_columns,
-            "n_added": len(problem.candidates),
+            "n_added": 0,
+            "n_dropped": 0,
             "seconds": seconds,
         }
     )
@@ -221,13 +224,11 @@ def _judge(
         problem.status = Status.MAX_COLUMNS
     elif max_time is not None and seconds >= max_time:
         problem.status = Status.MAX_TIME
-    if problem.status is not None:
-        problem.history[-1]["n_added"] = 0
-
 
 def _add_candidates(problems: Sequence[_Problem], fetch: Fetch, max_columns: int | None) -> None:
-    """Fetch the columns that any problem wants once, and hand them out."""
+    """Drop idle columns, fetch those that any problem wants once, and hand them out."""
     for problem in problems:
+        problem.history[-1]["n_dropped"] = problem.master.drop_idle()
         if max_columns is not None:
             room = max_columns - len(problem.master.columns)
             problem.candidates = problem.candidates[:room]

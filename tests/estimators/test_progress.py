@@ -1,0 +1,71 @@
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from kernelweave import SSMKClassifier
+from kernelweave.estimators.progress import fraction_done, progress
+
+
+def state(iteration, gap, n_open=1):
+    return SimpleNamespace(
+        iteration=iteration, n_columns=5, objective=1.0, relative_gap=gap, target=1e-6, n_open=n_open, seconds=0.1
+    )
+
+
+@pytest.fixture
+def data():
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    return X, np.where(np.arange(40) < 20, (X[:, 0] > 0) * 1.0, np.nan)
+
+
+def test_progress_counts_orders_of_magnitude():
+    assert fraction_done(1.0, 1.0, 1e-6) == 0.0
+    assert fraction_done(1.0, 1e-3, 1e-6) == pytest.approx(0.5)
+    assert fraction_done(1.0, 1e-9, 1e-6) == 1.0
+    assert fraction_done(0.1, 0.5, 1e-6) == 0.0  # a gap may grow: the bar does not go below zero
+    assert fraction_done(1e-8, 0.0, 1e-6) == 1.0
+
+
+def test_silence_by_default(data, capsys):
+    SSMKClassifier().fit(*data)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_a_line_for_each_round(data, capsys):
+    model = SSMKClassifier(verbose=2).fit(*data)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == model.n_iter_
+    assert "relative gap" in lines[0]
+
+
+def test_few_lines_where_there_is_no_terminal(capsys):
+    with progress(1, "fit", None) as hook:
+        for i in range(1, 26):
+            hook(state(i, 1.0 / i))
+        hook(state(26, 1e-9, n_open=0))
+    assert len(capsys.readouterr().err.splitlines()) == 4
+
+
+def test_a_bar_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with progress(1, "a fit", None) as hook:
+        hook(state(1, 1.0))
+        hook(state(2, 1e-9))
+    assert "a fit" in capsys.readouterr().err
+
+
+def test_without_rich_the_terminal_gets_lines(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setitem(sys.modules, "rich.console", None)
+    with progress(1, "fit", None) as hook:
+        hook(state(1, 1.0))
+    assert "round 1" in capsys.readouterr().err
+
+
+def test_the_users_callback_is_passed_on():
+    with progress(0, "fit", lambda s: s.iteration == 2) as hook:
+        assert hook(state(1, 1.0)) is False
+        assert hook(state(2, 1.0)) is True

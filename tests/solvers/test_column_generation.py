@@ -1,0 +1,145 @@
+import numpy as np
+import pytest
+from checks.kkt import assert_lp_optimal
+
+from kernelweave.solvers import masters
+from kernelweave.solvers.column_generation import generate_columns
+from kernelweave.solvers.margin import classification_rows
+from kernelweave.solvers.masters import LPMaster
+from kernelweave.solvers.reference import full_lp
+from kernelweave.solvers.result import Status
+
+
+def problem(seed, n_points=40, n_columns=300, C=2.0):
+    rng = np.random.default_rng(seed)
+    y = np.where(rng.random(n_points) < 0.5, 1.0, -1.0)
+    y[:2] = 1.0, -1.0
+    return rng.normal(size=(n_points, n_columns)) + 0.3 * y[:, None], classification_rows(y, np.full(n_points, C))
+
+
+def by_blocks(K, width=64):
+    """Pricing that walks a dense matrix in blocks."""
+
+    def price(V):
+        for start in range(0, K.shape[1], width):
+            stop = min(start + width, K.shape[1])
+            yield slice(start, stop), K[:, start:stop].T @ V
+
+    return price
+
+
+def solve(K, *problems, **options):
+    return generate_columns([LPMaster(rows) for rows in problems], by_blocks(K), lambda J: K[:, J], **options)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("batch", [1, 7, 50])
+def test_column_generation_reaches_the_full_lp_optimum(seed, batch):
+    K, rows = problem(seed)
+    (result,) = solve(K, rows, tol=1e-9, batch=batch)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-8)
+    coef = np.zeros(K.shape[1])
+    coef[result.extra["columns"]] = result.x
+    assert_lp_optimal(K, rows.sign, rows.cost, coef, result.extra["intercept"], result.extra["signed_dual"])
+
+
+@pytest.mark.parametrize("tol", [0.5, 0.1, 1e-2, 1e-4])
+def test_the_certificate_covers_the_distance_to_the_optimum(tol):
+    K, rows = problem(7)
+    (result,) = solve(K, rows, tol=tol, batch=3)
+    optimum = full_lp(K, rows).objective
+    assert 0 <= result.objective - optimum <= result.certificate.gap + 1e-9 * optimum
+    assert result.certificate.relative <= tol
+
+
+def test_each_round_lowers_the_objective_and_raises_the_bound():
+    K, rows = problem(8)
+    (result,) = solve(K, rows, batch=5)
+    objectives = [record["objective"] for record in result.history]
+    bounds = [record["bound"] for record in result.history]
+    assert all(b <= a * (1 + 1e-9) for a, b in zip(objectives, objectives[1:], strict=False))
+    assert all(b >= a for a, b in zip(bounds, bounds[1:], strict=False))
+    added, dropped = (sum(record[key] for record in result.history) for key in ("n_added", "n_dropped"))
+    assert result.history[-1]["n_columns"] == added - dropped == len(result.x)
+
+
+def test_problems_solved_together_are_solved_as_alone():
+    K, first = problem(9)
+    second = classification_rows(np.where(np.arange(40) % 3 == 0, 1.0, -1.0), first.cost)
+    together = solve(K, first, second)
+    for alone, shared in zip([solve(K, first)[0], solve(K, second)[0]], together, strict=True):
+        assert alone.objective == shared.objective
+        np.testing.assert_array_equal(alone.x, shared.x)
+
+
+@pytest.mark.parametrize("n_threads", [2, 5])
+def test_the_number_of_threads_changes_no_bit(n_threads):
+    K, first = problem(10)
+    others = [classification_rows(np.where(np.arange(40) % k == 0, 1.0, -1.0), first.cost) for k in (2, 3, 5)]
+    for one, many in zip(solve(K, *others), solve(K, *others, n_threads=n_threads), strict=True):
+        np.testing.assert_array_equal(one.x, many.x)
+        np.testing.assert_array_equal(one.extra["columns"], many.extra["columns"])
+
+
+def test_columns_fetched_for_several_problems_are_fetched_once():
+    K, first = problem(11)
+    asked = []
+
+    def fetch(J):
+        asked.append(J)
+        return K[:, J]
+
+    generate_columns([LPMaster(first), LPMaster(first)], by_blocks(K), fetch)
+    assert all(len(np.unique(J)) == len(J) for J in asked)
+
+
+def test_max_columns_is_kept_and_said():
+    K, rows = problem(12)
+    (result,) = solve(K, rows, max_columns=7, batch=5)
+    assert result.status is Status.MAX_COLUMNS
+    assert len(result.x) == 7
+    optimum = full_lp(K, rows).objective
+    assert result.objective - result.certificate.gap <= optimum <= result.objective
+
+
+def test_max_time_stops_after_the_round_and_says_so():
+    K, rows = problem(13)
+    (result,) = solve(K, rows, max_time=1e-9, batch=1)
+    assert result.status is Status.MAX_TIME
+    assert result.n_iter == 1
+    assert result.certificate.gap > 0
+
+
+def test_a_callback_sees_every_round_and_may_stop():
+    K, rows = problem(14)
+    seen = []
+    (result,) = solve(K, rows, batch=1, callback=lambda state: seen.append(state) or state.iteration == 3)
+    assert result.status is Status.CALLBACK
+    assert [state.iteration for state in seen] == [1, 2, 3]
+    assert seen[-1].objective == result.objective
+    assert seen[-1].gap == pytest.approx(result.certificate.gap)
+
+
+def test_a_tolerance_below_rounding_is_said_to_be_so():
+    K, rows = problem(15)
+    (result,) = solve(K, rows, tol=1e-300)
+    assert result.status in (Status.PRECISION, Status.CONVERGED)
+    assert result.certificate.relative < 1e-9
+
+
+def test_idle_columns_are_dropped_without_losing_the_optimum(monkeypatch):
+    K, rows = problem(17, n_points=80, n_columns=1000)
+    optimum = full_lp(K, rows).objective
+    for idle_rounds in (1, 2, 3):
+        monkeypatch.setattr(masters, "IDLE_ROUNDS", idle_rounds)
+        (result,) = solve(K, rows, tol=1e-9, batch=20)
+        assert sum(record["n_dropped"] for record in result.history) > 0
+        assert result.objective == pytest.approx(optimum, rel=1e-8)
+
+
+def test_columns_that_are_copies_of_each_other_do_no_harm():
+    K, rows = problem(16, n_columns=60)
+    doubled = np.hstack([K, K, K])
+    (result,) = solve(doubled, rows, tol=1e-9)
+    assert result.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-8)

@@ -1,0 +1,64 @@
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+from kernelweave.solvers import highs
+from kernelweave.solvers.highs import GrowingLP
+
+
+def random_rows(seed, n_rows=12, n_variables=8):
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=n_variables), rng.normal(size=(n_rows, n_variables)), rng.uniform(0.1, 1, size=n_rows)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_rows_added_one_by_one_give_the_optimum_of_all_rows(seed):
+    cost, A, bound = random_rows(seed)
+    lp = GrowingLP(cost, np.full(len(cost), 2.0))
+    for row, limit in zip(A, bound, strict=True):
+        lp.add_rows(row[None, :], np.array([-limit]), np.array([limit]))
+        found = lp.solve()
+    whole = linprog(cost, A_ub=np.vstack([A, -A]), b_ub=np.r_[bound, bound], bounds=(0, 2.0))
+    assert cost @ found.x == pytest.approx(whole.fun, abs=1e-8)
+    assert np.all(np.abs(A @ found.x) <= bound + 1e-8)
+
+
+def test_multipliers_are_the_change_of_the_objective_with_a_bound():
+    cost, A, bound = random_rows(0)
+
+    def value(limits):
+        lp = GrowingLP(cost, np.full(len(cost), 2.0))
+        lp.add_rows(A, -limits, limits)
+        found = lp.solve()
+        return cost @ found.x, found.row_dual, A @ found.x
+
+    base, duals, activity = value(bound)
+    row = int(np.abs(duals).argmax())
+    step = 1e-5
+    shifted, _, _ = value(bound + step * (np.arange(len(bound)) == row))
+    assert (shifted - base) / step == pytest.approx(-abs(duals[row]), rel=1e-4)
+    assert abs(activity[row]) == pytest.approx(bound[row])
+
+
+def test_a_failed_warm_solve_is_repeated_from_scratch(monkeypatch):
+    cost, A, bound = random_rows(1)
+    lp = GrowingLP(cost, np.full(len(cost), 2.0))
+    lp.add_rows(A, -bound, bound)
+    runs = []
+    honest = GrowingLP._run
+    monkeypatch.setattr(GrowingLP, "_run", lambda self: bool(runs.append(1) or len(runs) > 1 and honest(self)))
+    assert lp.solve().x.shape == cost.shape
+    assert len(runs) == 2
+
+
+def test_an_unsolvable_program_is_a_clear_error():
+    lp = GrowingLP(np.ones(1), np.ones(1))
+    lp.add_rows(np.ones((1, 1)), np.array([5.0]), np.array([6.0]))  # x = 5 is outside the box
+    with pytest.raises(RuntimeError, match=r"could not solve.*Infeasible.*scale the features"):
+        lp.solve()
+
+
+def test_an_option_that_this_version_lacks_is_named(monkeypatch):
+    monkeypatch.setitem(highs.OPTIONS, "no_such_option", 1)
+    with pytest.raises(RuntimeError, match="no_such_option"):
+        GrowingLP(np.ones(1), np.ones(1))
