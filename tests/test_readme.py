@@ -36,9 +36,7 @@ def test_the_first_screen_has_the_command(readme, command):
 
 def test_every_estimator_is_in_the_table_of_papers(readme):
     public = (getattr(kernelweave, name) for name in kernelweave.__all__)
-    estimators = {
-        thing.__name__ for thing in public if inspect.isclass(thing) and issubclass(thing, BaseEstimator)
-    }
+    estimators = {thing.__name__ for thing in public if inspect.isclass(thing) and issubclass(thing, BaseEstimator)}
     assert estimators
     assert estimators <= classes_in_the_table(readme)
 

@@ -35,7 +35,9 @@ from kernelweave.solvers.reference import full_lp
 from kernelweave.solvers.result import Status
 
 
-@parametrize_with_checks([SSMKClassifier(), SSMKClassifier([RBF(), Linear()], column_scale=None, class_weight="balanced")])
+@parametrize_with_checks(
+    [SSMKClassifier(), SSMKClassifier([RBF(), Linear()], column_scale=None, class_weight="balanced")]
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -43,7 +45,9 @@ def test_scikit_learn_checks(estimator, check):
 def partly_labeled(seed=0, n=60, n_labeled=20, n_features=4, n_classes=2):
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, n_features))
-    codes = np.digitize(X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=n), np.linspace(0, 1.5, n_classes + 1)[1:-1])
+    codes = np.digitize(
+        X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=n), np.linspace(0, 1.5, n_classes + 1)[1:-1]
+    )
     codes[:n_classes] = np.arange(n_classes)
     y = codes.astype(float)
     y[n_labeled:] = np.nan
@@ -55,7 +59,14 @@ def one_sided(A, B):
     return np.tanh(A @ B.T) + A[:, :1] - 0.5 * B[:, 1]
 
 
-MIXED = [Linear(), Polynomial(degree=3), RBF(), Sigmoid(gamma=0.5, coef0=-0.2), FromCallable(one_sided), Normalized(Linear())]
+MIXED = [
+    Linear(),
+    Polynomial(degree=3),
+    RBF(),
+    Sigmoid(gamma=0.5, coef0=-0.2),
+    FromCallable(one_sided),
+    Normalized(Linear()),
+]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -201,11 +212,13 @@ def test_single_precision_stays_and_agrees():
     X, y, _ = partly_labeled(10)
     model = SSMKClassifier().fit(X.astype(np.float32), y)
     assert model.expansion_.groups[0].bound.X.dtype == np.float32
-    np.testing.assert_allclose(model.decision_function(X.astype(np.float32)), SSMKClassifier().fit(X, y).decision_function(X), atol=0.02)
+    np.testing.assert_allclose(
+        model.decision_function(X.astype(np.float32)), SSMKClassifier().fit(X, y).decision_function(X), atol=0.02
+    )
 
 
 def test_sources_are_picked_by_name_and_strings_go_through_a_column_transformer():
-    X, y, codes = partly_labeled(11)
+    X, y, _ = partly_labeled(11)
     frame = pd.DataFrame(X, columns=["gene_a", "gene_b", "clinic_age", "clinic_dose"])
     frame["clinic_sex"] = np.where(X[:, 0] > 0.3, "f", "m")
     encode = ColumnTransformer(
@@ -295,7 +308,9 @@ def test_cross_validation_ignores_unlabeled_rows():
 def test_grid_search_over_recipes_has_readable_results():
     X, y, _ = partly_labeled(18, n_labeled=30)
     cv = SemiSupervisedSplit(3, random_state=0)
-    search = GridSearchCV(SSMKClassifier(), {"kernels": [[Linear()], [RBF(), Linear()]], "C": [1.0, 10.0]}, cv=cv).fit(X, y)
+    search = GridSearchCV(SSMKClassifier(), {"kernels": [[Linear()], [RBF(), Linear()]], "C": [1.0, 10.0]}, cv=cv).fit(
+        X, y
+    )
     shown = [str(value) for value in search.cv_results_["param_kernels"]]
     assert set(shown) == {"[Linear()]", "[RBF(), Linear()]"}
     library = KernelLibrary({"bump": RBF(), "line": Linear()})
@@ -308,7 +323,9 @@ def test_grid_search_over_recipes_has_readable_results():
 def test_a_pipeline_with_a_kernel_parameter_in_the_grid():
     X, y, _ = partly_labeled(19, n_labeled=30)
     pipeline = make_pipeline(StandardScaler(), SSMKClassifier(RBF()))
-    search = GridSearchCV(pipeline, {"ssmkclassifier__kernels__multiple": [0.5, 2.0]}, cv=SemiSupervisedSplit(3)).fit(X, y)
+    search = GridSearchCV(pipeline, {"ssmkclassifier__kernels__multiple": [0.5, 2.0]}, cv=SemiSupervisedSplit(3)).fit(
+        X, y
+    )
     assert search.best_estimator_[-1].kernels.multiple in (0.5, 2.0)
 
 
@@ -343,7 +360,7 @@ def test_huge_and_tiny_feature_scales_give_the_same_labels():
 
 
 def test_duplicated_rows_and_constant_features_are_fine():
-    X, y, codes = partly_labeled(23)
+    X, y, _ = partly_labeled(23)
     X = np.column_stack([np.vstack([X, X]), np.full(120, 3.0)])
     model = SSMKClassifier().fit(X, np.r_[y, np.full(60, np.nan)])
     assert model.status_.converged
@@ -378,18 +395,33 @@ BAD_INPUT = {
     "all weights zero": (SSMKClassifier(), X0, Y0, "zero", {"sample_weight": np.zeros(60)}),
     "weights of another length": (SSMKClassifier(), X0, Y0, "sample_weight", {"sample_weight": np.ones(3)}),
     "weights that leave one class": (SSMKClassifier(), X0, Y0, "class", {"sample_weight": (Y0 == 1) * 1.0}),
-    "unknown column": (SSMKClassifier([OnColumns(RBF(), "z")]), FRAME, Y0, r"\['z'\] which X does not have; it has 'a', 'b', …"),
+    "unknown column": (
+        SSMKClassifier([OnColumns(RBF(), "z")]),
+        FRAME,
+        Y0,
+        r"\['z'\] which X does not have; it has 'a', 'b', ...",
+    ),
     "names without a frame": (SSMKClassifier([OnColumns(RBF(), "a")]), X0, Y0, "columns without names"),
     "position out of range": (SSMKClassifier([OnColumns(RBF(), [9])]), X0, Y0, r"\[9\] which X does not have"),
     "empty library": (SSMKClassifier([]), X0, Y0, "library is empty"),
     "not a kernel": (SSMKClassifier(["rbf"]), X0, Y0, "A kernel library holds kernels"),
     "a function as kernel": (SSMKClassifier([laplacian_kernel]), X0, Y0, "Wrap a function as FromCallable"),
     "names twice": (SSMKClassifier([("a", RBF()), ("a", RBF())]), X0, Y0, "must be unique"),
-    "kernel of NaN": (SSMKClassifier([FromCallable(nan_kernel)]), X0, Y0, r"FromCallable\(nan_kernel\) gave values that are not finite"),
+    "kernel of NaN": (
+        SSMKClassifier([FromCallable(nan_kernel)]),
+        X0,
+        Y0,
+        r"FromCallable\(nan_kernel\) gave values that are not finite",
+    ),
     "kernel of the wrong shape": (SSMKClassifier([FromCallable(wrong_shape)]), X0, Y0, r"returned shape \(\d+, 1\)"),
     "overflowing kernel": (SSMKClassifier([Polynomial(9)]), X0 * 1e60, Y0, "not finite"),
     "features for a precomputed kernel": (SSMKClassifier(Precomputed(np.eye(60))), X0, Y0, "one column of row numbers"),
-    "row numbers out of range": (SSMKClassifier(Precomputed(np.eye(9))), np.arange(60)[:, None], Y0, "whole numbers from 0 to 8"),
+    "row numbers out of range": (
+        SSMKClassifier(Precomputed(np.eye(9))),
+        np.arange(60)[:, None],
+        Y0,
+        "whole numbers from 0 to 8",
+    ),
     "C of zero": (SSMKClassifier(C=0), X0, Y0, "C=0; expected a positive finite number"),
     "tol of zero": (SSMKClassifier(tol=0.0), X0, Y0, "tol=0.0"),
     "max_columns of zero": (SSMKClassifier(max_columns=0), X0, Y0, "max_columns=0"),
@@ -408,6 +440,18 @@ def test_bad_input_gives_one_clear_sentence_and_fits_nothing(case):
     with np.errstate(over="ignore"), pytest.raises((ValueError, TypeError), match=message):
         model.fit(X, y, **(options[0] if options else {}))
     assert not hasattr(model, "expansion_")
+
+
+@pytest.mark.parametrize("name, most", [("digit1", 0.09), ("usps_ssl", 0.13), ("g241c", 0.30)])
+def test_benchmark_data_are_learned_to_a_certificate(data_dir, name, most):
+    data = np.load(data_dir / f"{name}.npz")
+    y = np.full(len(data["y"]), np.nan)
+    labeled = data["idxLabs_100"][0]
+    y[labeled] = data["y"][labeled]
+    model = SSMKClassifier().fit(data["X"], y)
+    assert model.certificate_.relative <= 1e-6
+    rest = np.isnan(y)
+    assert np.mean(model.transduction_[rest] != data["y"][rest]) < most
 
 
 def test_an_interrupted_fit_leaves_the_earlier_model():

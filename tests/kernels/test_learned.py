@@ -133,10 +133,10 @@ def test_groups_are_the_active_kernels_with_their_centres_in_order(library, expa
     assert expansion.n_kernels == 6
 
 
-@pytest.mark.parametrize("height", [1, 3, 1000])
-def test_blocks_of_rows_do_not_change_what_is_predicted(height, expansion, X_new):
+@pytest.mark.parametrize("n_rows", [1, 6, 1000])
+def test_blocks_of_rows_do_not_change_what_is_predicted(n_rows, expansion, X_new):
     whole, parts = expansion(X_new), expansion.split(X_new)
-    with sklearn.config_context(working_memory=8 * 5 * height / 2**20):
+    with sklearn.config_context(working_memory=8 * 5 * n_rows / 2**20):
         np.testing.assert_allclose(expansion(X_new), whole, rtol=1e-12, atol=1e-14)
         np.testing.assert_allclose(expansion.split(X_new), parts, rtol=1e-12, atol=1e-14)
 
@@ -150,9 +150,10 @@ def test_a_block_of_new_rows_stays_within_the_working_memory(X):
 
     library = KernelLibrary([FromCallable(watched)]).bind(X, np.random.default_rng(0))
     expansion = KernelExpansion.from_columns(library, np.array([7, 9]), np.ones((2, 1)), np.zeros(1), ROW_NUMBERS)
-    with sklearn.config_context(working_memory=8 * (2 + 3) * 16 / 2**20):  # 2 centres and 3 features a row
+    with sklearn.config_context(working_memory=8 * (2 + 3) * 16 / 2**20):  # 16 rows, of 2 centres and 3 features
         expansion(X)
-    assert heights == [16, 16, 8]
+    assert sum(heights) == N_ROWS
+    assert max(heights) <= 16
 
 
 @pytest.mark.parametrize("container", [np.asfortranarray, sparse.csr_matrix, sparse.csr_array, np.float32])

@@ -276,8 +276,8 @@ def test_the_source_is_named_after_the_columns_unless_it_has_a_name():
 
 def test_names_reach_recipes_at_any_depth(X):
     inner = OnColumns(Linear(), "age")
-    kernel = Normalized(2.0 * (inner + OnColumns(OnColumns(Linear(), "gene_2"), "gene_*"))).resolve(NAMES, 5)
-    np.testing.assert_allclose(whole(kernel, X), cosine_similarity(X[:, [2, 1]]), rtol=1e-10)
+    kernel = Normalized(2.0 * (inner + OnColumns(OnColumns(Linear(), "gene_10"), "gene_*"))).resolve(NAMES, 5)
+    np.testing.assert_allclose(whole(kernel, X), cosine_similarity(X[:, [2, 3]]), rtol=1e-10)
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame])
@@ -367,7 +367,8 @@ def test_new_rows_may_be_missing_too(kernel, gaps, X_new):
 @pytest.mark.parametrize("kernel", PSD_KERNELS, ids=repr)
 def test_restricting_keeps_the_centre(kernel, gaps, X_new):
     X_new[0, :3] = np.nan
-    bound, rows = bound_to(centered(kernel), gaps), np.array([7, 1, 29, 2])
+    weight = np.random.default_rng(3).uniform(0.5, 2.0, size=30)
+    bound, rows = bound_to(centered(kernel), gaps, weight), np.array([7, 1, 29, 2])
     small = bound.restrict(rows)
     np.testing.assert_allclose(small.against(X_new), bound.against(X_new, rows), rtol=1e-10, atol=1e-14)
     np.testing.assert_allclose(small.block(WHOLE, WHOLE), bound.block(rows, rows), rtol=1e-10, atol=1e-14)

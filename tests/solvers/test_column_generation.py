@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from checks.kkt import assert_lp_optimal
@@ -58,8 +60,8 @@ def test_each_round_lowers_the_objective_and_raises_the_bound():
     (result,) = solve(K, rows, batch=5)
     objectives = [record["objective"] for record in result.history]
     bounds = [record["bound"] for record in result.history]
-    assert all(b <= a * (1 + 1e-9) for a, b in zip(objectives, objectives[1:], strict=False))
-    assert all(b >= a for a, b in zip(bounds, bounds[1:], strict=False))
+    assert all(b <= a * (1 + 1e-9) for a, b in pairwise(objectives))
+    assert all(b >= a for a, b in pairwise(bounds))
     added, dropped = (sum(record[key] for record in result.history) for key in ("n_added", "n_dropped"))
     assert result.history[-1]["n_columns"] == added - dropped == len(result.x)
 

@@ -46,7 +46,7 @@ def test_a_failed_warm_solve_is_repeated_from_scratch(monkeypatch):
     lp.add_rows(A, -bound, bound)
     runs = []
     honest = GrowingLP._run
-    monkeypatch.setattr(GrowingLP, "_run", lambda self: bool(runs.append(1) or len(runs) > 1 and honest(self)))
+    monkeypatch.setattr(GrowingLP, "_run", lambda self: bool(runs.append(1) or (len(runs) > 1 and honest(self))))
     assert lp.solve().x.shape == cost.shape
     assert len(runs) == 2
 

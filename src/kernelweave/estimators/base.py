@@ -75,7 +75,7 @@ class KernelEstimator(BaseEstimator):
             tags.input_tags.allow_nan = False
         return tags
 
-    def _check_X(self, X: Any, library: KernelLibrary, *, reset: bool) -> Any:
+    def _check_rows(self, X: Any, library: KernelLibrary, *, reset: bool) -> Any:
         finite: Any = "allow-nan" if library.allows_missing else True
         return validate_data(
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=finite
@@ -112,7 +112,7 @@ class MixtureClassifier(ClassifierMixin, KernelEstimator):
             second.
         """
         check_is_fitted(self)
-        X = self._check_X(X, self.library_, reset=False)
+        X = self._check_rows(X, self.library_, reset=False)
         values = self.expansion_.split(X) if split else self.expansion_(X)
         return values[..., 0] if len(self.classes_) == 2 else values
 
@@ -135,7 +135,7 @@ class MixtureClassifier(ClassifierMixin, KernelEstimator):
         """Validate the data, find out which rows are labelled, drop rows of weight zero."""
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X = self._check_X(X, library, reset=True)
+        X = self._check_rows(X, library, reset=True)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
         found = partition(y, unlabeled=self.unlabeled)
         n_labels = found.n_labeled + found.n_unlabeled
@@ -196,7 +196,7 @@ def class_weights(class_weight: Any, found: Partition, weight: np.ndarray) -> np
             here = np.flatnonzero([known == label for known in found.classes.tolist()])
             if not len(here):
                 raise ValueError(f"class_weight names the class {label!r}; y has {found.classes.tolist()}.")
-            if not (isinstance(value, numbers.Real) and 0 < value < np.inf):
+            if not is_positive(value):
                 raise ValueError(f"class_weight gives {label!r} the weight {value!r}; expected a positive number.")
             by_class[here] = value
     elif isinstance(class_weight, str) and class_weight == "balanced":
@@ -238,9 +238,9 @@ def require(owner: str, name: str, value: Any, holds: bool, expected: str) -> No
 
 def is_positive(value: Any) -> bool:
     """Return whether a parameter is a positive finite number."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < value < np.inf
+    return isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
 
 
 def is_count(value: Any) -> bool:
     """Return whether a parameter is a whole number, 1 or more."""
-    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and value >= 1
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1

@@ -47,10 +47,10 @@ class SSMKClassifier(MixtureClassifier):
     C : float, default=10.0
         Cost of a margin violation, relative to a 1-norm of 1.
     column_scale : {"std", "norm"} or None, default="std"
-        :math:`s_j`. ``"std"``: the weighted standard deviation of column :math:`j` over the labelled rows, so that kernels
-        of different magnitude compete on equal terms (the free offset absorbs a column's mean); at least a tenth of
-        what is usual for its kernel, so that a centre far from every label is not blown up. ``"norm"``: the weighted
-        rms. ``None``: 1, the problem as printed.
+        :math:`s_j`. ``"std"``: the weighted standard deviation of column :math:`j` over the labelled rows, so that
+        kernels of different magnitude compete on equal terms (the free offset absorbs a column's mean); at least a
+        tenth of what is usual for its kernel, so that a centre far from every label is not blown up. ``"norm"``: the
+        weighted rms. ``None``: 1, the problem as printed.
     max_columns : int, optional
         Largest number of columns in the working set (of each one-vs-rest problem), hence of basis functions.
     max_time : float, optional
@@ -242,9 +242,7 @@ class SSMKClassifier(MixtureClassifier):
             scale = np.maximum(deviations, LEAST_DEVIATION * usual[:, None]).ravel()
         return np.where(scale > 0, scale, 1.0)
 
-    def _keep_model(
-        self, results: list[SolverResult], bound: BoundLibrary, scale: np.ndarray, sample: Sample
-    ) -> None:
+    def _keep_model(self, results: list[SolverResult], bound: BoundLibrary, scale: np.ndarray, sample: Sample) -> None:
         """Turn the problems' coefficients into one expansion over the union of their columns."""
         active = []
         for result in results:

@@ -2,8 +2,8 @@ r"""Column generation: solve on few columns, price all, add the worst, prove.
 
 Given a master problem over a working set :math:`W`, its duals give every column :math:`j` a score
 :math:`\sum_i \beta_i y_i K_{ij}`. A column whose score violates its dual constraint can improve the model; when none
-does, the restricted solution is optimal for all columns (SSMK, Proposition 1). Each full scan also turns the duals into a
-lower bound on the optimum, so every round knows how far from optimal it is at most.
+does, the restricted solution is optimal for all columns (SSMK, Proposition 1). Each full scan also turns the duals
+into a lower bound on the optimum, so every round knows how far from optimal it is at most.
 
 Several problems (the one-vs-rest problems of a multi-class fit) go through the loop together: a scan reads every kernel
 block once and prices it for all problems that are still open.
@@ -225,6 +225,7 @@ def _judge(
     elif max_time is not None and seconds >= max_time:
         problem.status = Status.MAX_TIME
 
+
 def _add_candidates(problems: Sequence[_Problem], fetch: Fetch, max_columns: int | None) -> None:
     """Drop idle columns, fetch those that any problem wants once, and hand them out."""
     for problem in problems:
@@ -260,13 +261,13 @@ def _state(problems: Sequence[_Problem], iteration: int, seconds: float, tol: fl
 
 
 def _solved(problem: _Problem) -> MasterSolution:
-    assert problem.solution is not None  # noqa: S101 - every open problem is solved at the top of a round
+    assert problem.solution is not None  # every open problem is solved at the top of a round
     return problem.solution
 
 
 def _result(problem: _Problem) -> SolverResult:
     solution = _solved(problem)
-    assert problem.status is not None  # noqa: S101
+    assert problem.status is not None
     return SolverResult(
         x=solution.coef,
         objective=solution.objective,

@@ -8,16 +8,18 @@ New rows leave the old basis dual feasible, so the dual simplex goes on from whe
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import highspy
 import numpy as np
 
-OPTIONS: dict[str, object] = {
+OPTIONS: dict[str, bool | int | float | str] = {
     "output_flag": False,
     "threads": 1,  # parallelism is over problems, never inside one: same bits for any number of jobs
     "solver": "simplex",
     "simplex_strategy": 1,  # dual
+    "simplex_dual_edge_weight_strategy": 1,  # Devex: steepest edge computes all weights anew after each new row
     "presolve": "off",  # would throw the basis away
     "primal_feasibility_tolerance": 1e-9,
     "dual_feasibility_tolerance": 1e-9,
@@ -104,7 +106,11 @@ def give_back_memory() -> None:
         _malloc_trim(0)
 
 
-try:
-    _malloc_trim = ctypes.CDLL(None).malloc_trim
-except (AttributeError, OSError, TypeError):  # not glibc
-    _malloc_trim = None
+def _find_malloc_trim() -> Callable[[int], int] | None:
+    try:
+        return ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # not glibc
+        return None
+
+
+_malloc_trim = _find_malloc_trim()

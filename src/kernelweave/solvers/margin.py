@@ -44,5 +44,5 @@ class MarginRows:
 
 def classification_rows(signs: np.ndarray, cost: np.ndarray) -> MarginRows:
     """Return the rows ``y_i f(x_i) + xi_i >= 1`` for labels ``signs`` in {-1, +1}."""
-    n_points = len(signs)
-    return MarginRows(np.asarray(signs, float), np.arange(n_points), np.ones(n_points), np.asarray(cost, float), n_points)
+    n = len(signs)
+    return MarginRows(np.asarray(signs, float), np.arange(n), np.ones(n), np.asarray(cost, float), n)

@@ -14,7 +14,6 @@ import numpy as np
 from .highs import GrowingLP
 from .margin import MarginRows
 
-
 SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
 IDLE_ROUNDS = 3  # measured: 2 to 5 halve the working set and save 10 % of the time; 1 drops too eagerly
 
@@ -60,10 +59,10 @@ class LPMaster:
     the old basis dual feasible. :math:`\alpha_j` and :math:`b` are the negative multipliers of the rows, since
     HiGHS minimises :math:`-\sum_r t_r \beta_r`.
 
-    Since the duals balance, a constant added to a column changes no score and only moves :math:`b`; columns are therefore
-    centred first (a wide kernel is nearly constant, and the offset would have to cancel it). HiGHS sees rows divided
-    by their largest entry and duals multiplied by the largest entry :math:`\sigma` of the first columns, so that kernels of
-    any magnitude give it numbers around one.
+    Since the duals balance, a constant added to a column changes no score and only moves :math:`b`; columns are
+    therefore centred first (a wide kernel is nearly constant, and the offset would have to cancel it). HiGHS sees
+    rows divided by their largest entry and duals multiplied by the largest entry :math:`\sigma` of the first columns,
+    so that kernels of any magnitude give it numbers around one.
 
     Parameters
     ----------
