@@ -106,38 +106,33 @@ _REFERENCES: dict[str, Callable[[Any, np.random.Generator, np.ndarray | None], f
 }
 
 
-def squared_distances(A: Any, B: Any, tolerance: float = np.inf) -> np.ndarray:
+def squared_distances(A: Any, B: Any) -> np.ndarray:
     """Return the squared Euclidean distances between the rows of ``A`` and those of ``B``.
 
     Dense rows are moved to a common origin first, so that the expansion |a|^2 + |b|^2 - 2 a.b does not cancel for
-    data far from zero. Single precision is computed in double where its rounding would exceed ``tolerance``, and
-    always for sparse rows, which cannot be moved.
+    data far from zero. Single precision is computed in double and rounded once, as in :func:`inner_products`.
     """
     dtype = np.result_type(A.dtype, B.dtype, np.float32)
-    if 0 in (A.shape[0], B.shape[0]):
-        return np.empty((A.shape[0], B.shape[0]), dtype=dtype)
-    if sparse.issparse(A) or sparse.issparse(B):
-        return _expanded(A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)).astype(dtype, copy=False)
-    origin = (A if A.shape[0] <= B.shape[0] else B).mean(axis=0)
-    near_A, near_B = A - origin, B - origin
-    if dtype == np.float32:
-        rounding = np.finfo(np.float32).eps * (squared_norms(near_A).max() + squared_norms(near_B).max())
-        if not rounding <= tolerance:
-            return squared_distances(A.astype(np.float64), B.astype(np.float64)).astype(np.float32)
-    return _expanded(near_A, near_B)
-
-
-def _expanded(A: Any, B: Any) -> np.ndarray:
+    A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
+    if not (sparse.issparse(A) or sparse.issparse(B)) and min(A.shape[0], B.shape[0]) > 0:
+        origin = (A if A.shape[0] <= B.shape[0] else B).mean(axis=0)
+        A, B = A - origin, B - origin
     out = inner_products(A, B)
     out *= -2
     out += squared_norms(A)[:, None]
     out += squared_norms(B)[None, :]
-    return np.maximum(out, 0, out=out)
+    return np.maximum(out, 0, out=out).astype(dtype, copy=False)
 
 
 def inner_products(A: Any, B: Any) -> np.ndarray:
-    """Return the dense matrix of inner products between the rows of ``A`` and those of ``B``."""
-    return np.asarray(safe_sparse_dot(A, B.T, dense_output=True))
+    """Return the dense matrix of inner products between the rows of ``A`` and those of ``B``.
+
+    Single precision is computed in double and rounded once: a value then does not depend on the block it is computed
+    in, so that a column is the same when it is priced and when it is used.
+    """
+    dtype = np.result_type(A.dtype, B.dtype, np.float32)
+    A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
+    return np.asarray(safe_sparse_dot(A, B.T, dense_output=True)).astype(dtype, copy=False)
 
 
 def _means_and_variances(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -27,8 +27,6 @@ from .bandwidth import (
 )
 from .base import ALL, BoundKernel, Kernel, Rows
 
-EXPONENT_TOLERANCE = 1e-5  # rounding of an RBF's exponent, hence of its values, that single precision may cause
-
 
 class PointwiseKernel(Kernel):
     """A recipe that is a formula in two rows of ``X``."""
@@ -182,9 +180,8 @@ class RBF(PointwiseKernel):
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Return the exponentials of the scaled squared distances."""
-        gamma = float(self.gamma)
-        values = squared_distances(A, B, tolerance=EXPONENT_TOLERANCE / gamma)
-        values *= -gamma
+        values = squared_distances(A, B)
+        values *= -float(self.gamma)
         return np.exp(values, out=values)
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
