@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimators.ssmk import SSMKClassifier
+    from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .kernels.library import KernelLibrary
     from .kernels.pointwise import RBF, FromCallable, Linear, Polynomial, Precomputed, Sigmoid, rbf_family
     from .kernels.wrappers import Normalized, OnColumns, Preprocessed
@@ -30,6 +30,7 @@ __all__ = [
     "rbf_family",
     # models
     "SSMKClassifier",
+    "SSMKRegressor",
     # model selection
     "SemiSupervisedSplit",
 ]
@@ -47,6 +48,7 @@ _HOME = {
     "KernelLibrary": "kernels.library",
     "rbf_family": "kernels.pointwise",
     "SSMKClassifier": "estimators.ssmk",
+    "SSMKRegressor": "estimators.ssmk",
     "SemiSupervisedSplit": "model_selection",
 }
 

@@ -155,7 +155,7 @@ def test_single_precision_and_whole_numbers_are_no_obstacle(dtype, X):
 
 def test_a_matrix_in_single_precision_is_judged_by_its_rounding(X):
     rows = np.arange(N_ROWS)[:, None]
-    psd, indefinite = (Precomputed(matrix(kernel, X).astype(np.float32)) for kernel in (RBF(), Sigmoid()))
+    psd, indefinite = (Precomputed(matrix(kernel, X.astype(np.float32))) for kernel in (Polynomial(), Sigmoid()))
     assert [report.is_psd for report in KernelLibrary([psd, indefinite]).diagnose(rows)] == [True, False]
 
 

@@ -1,6 +1,6 @@
 import numpy as np
 
-from kernelweave.solvers.margin import MarginRows, classification_rows
+from kernelweave.solvers.margin import MarginRows, classification_rows, regression_rows
 
 
 def test_classification_loss_is_the_weighted_hinge_loss():
@@ -17,3 +17,9 @@ def test_signed_duals_are_summed_by_point():
         n_points=2,
     )
     np.testing.assert_array_equal(two_rows_a_point.signed(np.array([3.0, 0.0, 1.0, 2.0])), [2.0, -2.0])
+
+
+def test_regression_loss_is_the_insensitive_loss():
+    targets, f = np.array([1.0, 2.0, 3.0]), np.array([1.05, 1.5, 4.0])
+    rows = regression_rows(targets, 0.1, np.array([1.0, 2.0, 3.0]))
+    assert np.isclose(rows.loss(f), 2.0 * 0.4 + 3.0 * 0.9)

@@ -1,29 +1,25 @@
-"""What the estimators share: the border, one-vs-rest over labelled rows, prediction from an expansion, one warning."""
+"""What every estimator shares: parameters that are recipes, the border where data are checked, class weights."""
 
 from __future__ import annotations
 
 import numbers
-import warnings
-from collections.abc import Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import accuracy_score
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, validate_data
 
-from ..kernels.learned import KernelExpansion
 from ..kernels.library import BoundLibrary, KernelLibrary, as_library
-from ..labels import Partition, labeled_values, partition
-from ..solvers.result import Certificate, SolverResult, Status
+from ..labels import Partition
 
 
 @dataclass(frozen=True)
 class Sample:
-    """Validated training data without its zero-weight rows.
+    """Validated training data: the rows that take part in a fit.
 
     Attributes
     ----------
@@ -33,14 +29,20 @@ class Sample:
         Number of each row in the data as the user gave them.
     n_given : int
         How many rows the user gave.
-    partition : Partition
+    partition : Partition or TargetPartition
     """
 
     X: Any
     weight: np.ndarray
     kept: np.ndarray
     n_given: int
-    partition: Partition
+    partition: Any
+
+    def restrict(self, keep: np.ndarray) -> Sample:
+        """Return the sample of the rows in the boolean mask ``keep``."""
+        if keep.all():
+            return self
+        return Sample(self.X[keep], self.weight[keep], self.kept[keep], self.n_given, self.partition.restrict(keep))
 
 
 class KernelEstimator(BaseEstimator):
@@ -81,55 +83,17 @@ class KernelEstimator(BaseEstimator):
             self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=finite
         )
 
-    def _bind(self, library: KernelLibrary, sample: Sample) -> BoundLibrary:
-        seed = check_random_state(self.random_state).randint(np.iinfo(np.int32).max)
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _bind(self, library: KernelLibrary, sample: Sample, rng: np.random.Generator) -> BoundLibrary:
         return library.bind(
             sample.X,
-            np.random.default_rng(seed),
+            rng,
             sample.weight,
             feature_names=getattr(self, "feature_names_in_", None),
             cache_size=self.cache_size,
         )
-
-
-class MixtureClassifier(ClassifierMixin, KernelEstimator):
-    """A classifier that is a :class:`~kernelweave.kernels.learned.KernelExpansion`, one output a problem."""
-
-    def decision_function(self, X: Any, split: bool = False) -> np.ndarray:
-        """Return the value of the mixture at the rows of ``X``.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        split : bool, default=False
-            Whether to return what each kernel of the library adds. The parts sum to the whole over axis 1; the
-            intercept is shared equally among the kernels in use.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive means ``classes_[1]`` for two classes; with ``split`` an axis of length ``n_kernels`` comes
-            second.
-        """
-        check_is_fitted(self)
-        X = self._check_rows(X, self.library_, reset=False)
-        values = self.expansion_.split(X) if split else self.expansion_(X)
-        return values[..., 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted class of each row."""
-        values = self.decision_function(X)
-        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[codes]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
-        check_is_fitted(self)
-        rows, y_true = labeled_values(y, unlabeled=self.unlabeled, classes=self.classes_)
-        if len(rows) == 0:
-            raise ValueError("score needs at least one labelled row; y has none.")
-        weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        return float(accuracy_score(y_true, self.predict(X)[rows], sample_weight=weight))
 
     def _check_fit(self, X: Any, y: Any, sample_weight: Any, library: KernelLibrary) -> Sample:
         """Validate the data, find out which rows are labelled, drop rows of weight zero."""
@@ -137,53 +101,17 @@ class MixtureClassifier(ClassifierMixin, KernelEstimator):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         X = self._check_rows(X, library, reset=True)
         weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-        found = partition(y, unlabeled=self.unlabeled)
-        n_labels = found.n_labeled + found.n_unlabeled
-        if n_labels != X.shape[0]:
-            raise ValueError(f"X has {X.shape[0]} rows but y has {n_labels}; they must be equally long.")
-        keep = weight > 0
-        if not keep.any():
-            raise ValueError("All sample weights are zero; at least two labelled rows of different classes need one.")
-        if keep.all():
-            return Sample(X, weight, np.arange(n_labels), n_labels, found)
-        return Sample(X[keep], weight[keep], np.flatnonzero(keep), n_labels, found.restrict(keep))
+        found = self._partition(y)
+        n_rows = found.n_labeled + found.n_unlabeled
+        if n_rows != X.shape[0]:
+            raise ValueError(f"X has {X.shape[0]} rows but y has {n_rows}; they must be equally long.")
+        if not weight.any():
+            raise ValueError("All sample weights are zero; labelled rows need a positive one.")
+        return Sample(X, weight, np.arange(n_rows), n_rows, found).restrict(weight > 0)
 
-    def _costs(self, sample: Sample) -> np.ndarray:
-        """Return the cost of each labelled row: C times its weight times its class's weight."""
-        weight = sample.weight[sample.partition.labeled]
-        return self.C * weight * class_weights(self.class_weight, sample.partition, weight)
-
-    def _keep(self, results: Sequence[SolverResult], found: Partition) -> None:
-        """Keep what the solver said, for one problem or for one problem a class."""
-        self.n_iter_ = max(result.n_iter for result in results)
-        objectives = np.array([result.objective for result in results])
-        self.objective_ = float(objectives[0]) if len(results) == 1 else objectives
-        self.certificate_ = Certificate(
-            sum(result.certificate.gap for result in results), float(objectives.sum()), results[0].certificate.kind
-        )
-        self.status_ = next((r.status for r in results if not r.status.converged), Status.CONVERGED)
-        if len(results) == 1:
-            self.history_ = [dict(record) for record in results[0].history]
-        else:
-            self.history_ = [
-                {"class": label} | record
-                for label, result in zip(found.classes.tolist(), results, strict=True)
-                for record in result.history
-            ]
-        if self.status_ not in (Status.CONVERGED, Status.CALLBACK):
-            warnings.warn(
-                f"{self.status_.value} Certified relative gap: {self.certificate_.relative:.2e}, asked for: "
-                f"{self.tol:.2e}. Raise max_columns, max_time or tol, or accept the certified gap.",
-                ConvergenceWarning,
-                stacklevel=3,
-            )
-
-    def _transduce(self, X: Any, y: Any) -> np.ndarray:
-        """Return the given labels where there are some, the predicted ones elsewhere."""
-        rows, given = labeled_values(y, unlabeled=self.unlabeled, classes=self.classes_)
-        out = self.predict(X)
-        out[rows] = given
-        return out
+    @abstractmethod
+    def _partition(self, y: Any) -> Any:
+        """Read y: which rows are labelled, and with what."""
 
 
 def class_weights(class_weight: Any, found: Partition, weight: np.ndarray) -> np.ndarray:
@@ -205,29 +133,6 @@ def class_weights(class_weight: Any, found: Partition, weight: np.ndarray) -> np
     else:
         raise ValueError(f'class_weight={class_weight!r}; expected None, "balanced" or a dict of class weights.')
     return by_class[found.codes]
-
-
-def kernel_usage(expansion: KernelExpansion, library: BoundLibrary, penalties: np.ndarray) -> list[dict[str, Any]]:
-    """Return one record a kernel: name, source, columns in use and share of the penalised 1-norm.
-
-    Parameters
-    ----------
-    penalties : ndarray of shape (n_kernels,)
-        The part of the 1-norm that each kernel's coefficients make up.
-    """
-    n_columns = np.zeros(len(library.kernels), dtype=int)
-    for group in expansion.groups:
-        n_columns[group.kernel] = len(group.centers)
-    total = penalties.sum()
-    return [
-        {
-            "name": entry.name,
-            "source": entry.source,
-            "columns": int(n_columns[p]),
-            "share": float(penalties[p] / total) if total > 0 else 0.0,
-        }
-        for p, entry in enumerate(library.entries)
-    ]
 
 
 def require(owner: str, name: str, value: Any, holds: bool, expected: str) -> None:

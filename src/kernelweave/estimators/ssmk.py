@@ -5,26 +5,22 @@ The problem is (9) of the SSMK paper; the walk is check, partition, bind, state 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any, Self
+import numbers
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
 
-from ..kernels.learned import KernelExpansion
-from ..kernels.library import BoundLibrary, as_library
-from ..solvers.column_generation import RoundState, generate_columns
-from ..solvers.margin import classification_rows
-from ..solvers.masters import LPMaster
-from ..solvers.result import SolverResult
-from .base import MixtureClassifier, Sample, is_count, is_positive, kernel_usage, require
-from .progress import progress
-
-LEAST_DEVIATION = 0.1  # of the kernel's rms deviation; measured: no loss on 14 data sets
-ZERO = 1e-12  # coefficients this far below the largest are rounding
+from ..labels import Partition, TargetPartition, labeled_values, partition, partition_targets
+from ..solvers.column_generation import RoundState
+from ..solvers.margin import MarginRows, classification_rows, regression_rows
+from .base import Sample, class_weights, require
+from .mixture import MixtureEstimator
 
 
-class SSMKClassifier(MixtureClassifier):
+class SSMKClassifier(ClassifierMixin, MixtureEstimator):
     r"""Classify with a sparse mixture of kernels, certified optimal, that may use unlabelled rows as centres.
 
     The model is :math:`f(x) = \sum_p \sum_j \alpha_j^p K_p(x, x_j) + b`, where :math:`j` runs over labelled *and*
@@ -53,6 +49,9 @@ class SSMKClassifier(MixtureClassifier):
         weighted rms. ``None``: 1, the problem as printed.
     max_columns : int, optional
         Largest number of columns in the working set (of each one-vs-rest problem), hence of basis functions.
+    max_candidates : int, optional
+        Most rows that may be centres: all labelled ones, and unlabelled ones drawn at random. The certificate covers
+        the columns at these rows.
     max_time : float, optional
         Seconds after which no further round starts.
     tol : float, default=1e-6
@@ -98,6 +97,8 @@ class SSMKClassifier(MixtureClassifier):
         Signed multiplier of each row's margin; zero for rows that do not bind the model, unlabelled ones among them.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
+    candidates_ : ndarray of shape (n_candidates,)
+        Rows that could be centres.
     library_ : KernelLibrary
         The library used.
     n_features_in_ : int
@@ -135,6 +136,7 @@ class SSMKClassifier(MixtureClassifier):
         C: float = 10.0,
         column_scale: str | None = "std",
         max_columns: int | None = None,
+        max_candidates: int | None = None,
         max_time: float | None = None,
         tol: float = 1e-6,
         class_weight: Any = None,
@@ -149,6 +151,7 @@ class SSMKClassifier(MixtureClassifier):
         self.C = C
         self.column_scale = column_scale
         self.max_columns = max_columns
+        self.max_candidates = max_candidates
         self.max_time = max_time
         self.tol = tol
         self.class_weight = class_weight
@@ -159,106 +162,170 @@ class SSMKClassifier(MixtureClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the mixture from labelled and unlabelled rows.
+    def decision_function(self, X: Any, split: bool = False) -> np.ndarray:
+        """Return the value of the mixture at the rows of ``X``.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels; unlabelled rows are marked as ``unlabeled`` says.
-        sample_weight : array-like of shape (n_samples,), optional
-            Rows of weight zero are ignored altogether.
+        split : bool, default=False
+            Whether to return what each kernel of the library adds. The parts sum to the whole over axis 1; the
+            intercept is shared equally among the kernels in use.
 
         Returns
         -------
-        self
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive means ``classes_[1]`` for two classes; with ``split`` an axis of length ``n_kernels`` comes
+            second.
         """
-        self._check_params()
-        library = as_library(self.kernels)
-        sample = self._check_fit(X, y, sample_weight, library)
-        bound = self._bind(library, sample)
-        results, scale = self._solve(bound, sample)
-        self._keep_model(results, bound, scale, sample)
-        self.dual_ = np.zeros((sample.n_given, len(results)))
-        duals = [result.extra["signed_dual"] for result in results]
-        self.dual_[sample.kept[sample.partition.labeled]] = np.column_stack(duals)
-        self.library_ = library
-        self._keep(results, sample.partition)
-        self.transduction_ = self._transduce(X, y)
-        return self
+        values = self._outputs(X, split)
+        return values[..., 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted class of each row."""
+        values = self.decision_function(X)
+        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[codes]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
+        predicted = self.predict(X)
+        rows, given = labeled_values(y, unlabeled=self.unlabeled, classes=self.classes_)
+        return float(accuracy_score(given, predicted[rows], sample_weight=row_weights(rows, sample_weight)))
+
+    def _partition(self, y: Any) -> Partition:
+        return partition(y, unlabeled=self.unlabeled)
+
+    def _problems(self, sample: Sample) -> list[MarginRows]:
+        found: Partition = sample.partition
+        weight = sample.weight[found.labeled]
+        cost = self.C * weight * class_weights(self.class_weight, found, weight)
+        positive = [1] if found.n_classes == 2 else range(found.n_classes)
+        return [classification_rows(found.signs(k), cost) for k in positive]
+
+    def _keep_labels(self, sample: Sample) -> None:
+        self.classes_ = sample.partition.classes.copy()
+
+    def _transduce(self, X: Any, y: Any) -> np.ndarray:
+        rows, given = labeled_values(y, unlabeled=self.unlabeled, classes=self.classes_)
+        out = self.predict(X)
+        out[rows] = given
+        return out
+
+
+class SSMKRegressor(RegressorMixin, MixtureEstimator):
+    r"""Predict numbers with a sparse mixture of kernels, certified optimal, that may use unlabelled rows as centres.
+
+    The regression form of :class:`SSMKClassifier`, with the epsilon-insensitive loss of CG-Boost (13):
+
+    .. math::
+        \min_{\alpha, b, \xi, \eta} \quad & \sum_j s_j |\alpha_j| + \sum_{i \in L} C_i (\xi_i + \eta_i) \\
+        \text{s.t.} \quad & \textstyle\sum_j K_{ij} \alpha_j + b + \xi_i \ge y_i - \varepsilon, \\
+        & \textstyle-\sum_j K_{ij} \alpha_j - b + \eta_i \ge -y_i - \varepsilon, \quad \xi, \eta \ge 0 .
+
+    Parameters
+    ----------
+    kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
+        The library, as in :class:`SSMKClassifier`.
+    C : float, default=10.0
+        Cost of an error beyond ``epsilon``, relative to a 1-norm of 1.
+    epsilon : float, default=0.1
+        Errors up to this, in units of ``y``, cost nothing.
+    column_scale, max_columns, max_candidates, max_time, tol, cache_size, n_jobs, callback, verbose, random_state
+        As in :class:`SSMKClassifier`.
+
+    Attributes
+    ----------
+    expansion_, intercept_, kernel_usage_, n_columns_, n_evaluations_, objective_, certificate_, status_, history_
+        As in :class:`SSMKClassifier`.
+    n_iter_, dual_, transduction_, candidates_, library_, n_features_in_, feature_names_in_
+        As in :class:`SSMKClassifier`.
+
+    Notes
+    -----
+    NaN, None and NA mark rows whose number is not known; -1 is a number.
+
+    References
+    ----------
+    J. Bi, G. Fung, M. Dundar, R. B. Rao. Semi-supervised mixture of kernels via LPBoost methods. ICDM 2005.
+    J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import SSMKRegressor
+    >>> X = np.linspace(0, 6, 200)[:, None]
+    >>> y = np.where(np.arange(200) % 10 == 0, np.sin(X[:, 0]), np.nan)  # 20 numbers are known
+    >>> model = SSMKRegressor(epsilon=0.01).fit(X, y)
+    >>> bool(np.abs(model.transduction_ - np.sin(X[:, 0])).max() < 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        C: float = 10.0,
+        epsilon: float = 0.1,
+        column_scale: str | None = "std",
+        max_columns: int | None = None,
+        max_candidates: int | None = None,
+        max_time: float | None = None,
+        tol: float = 1e-6,
+        cache_size: float = 500.0,
+        n_jobs: int | None = None,
+        callback: Callable[[RoundState], object] | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ):
+        self.kernels = kernels
+        self.C = C
+        self.epsilon = epsilon
+        self.column_scale = column_scale
+        self.max_columns = max_columns
+        self.max_candidates = max_candidates
+        self.max_time = max_time
+        self.tol = tol
+        self.cache_size = cache_size
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def predict(self, X: Any, split: bool = False) -> np.ndarray:
+        """Return the predicted number of each row; with ``split`` what each kernel adds, one column a kernel."""
+        return self._outputs(X, split)[..., 0]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
+        predicted = self.predict(X)
+        rows, given = labeled_values(y, regression=True)
+        return float(r2_score(given, predicted[rows], sample_weight=row_weights(rows, sample_weight)))
 
     def _check_params(self) -> None:
-        owner = type(self).__name__
-        require(owner, "C", self.C, is_positive(self.C), "a positive finite number")
-        require(owner, "tol", self.tol, is_positive(self.tol), "a positive number")
-        scales = ("std", "norm", None)
-        require(owner, "column_scale", self.column_scale, self.column_scale in scales, f"one of {scales}")
-        columns, seconds, size = self.max_columns, self.max_time, self.cache_size
-        require(owner, "max_columns", columns, columns is None or is_count(columns), "None or a whole number >= 1")
-        require(owner, "max_time", seconds, seconds is None or is_positive(seconds), "None or a positive number")
-        require(owner, "cache_size", size, size == 0 or is_positive(size), "a number of megabytes, 0 or more")
-        callable_ = self.callback is None or callable(self.callback)
-        require(owner, "callback", self.callback, callable_, "None or a function of the round's state")
+        super()._check_params()
+        holds = isinstance(self.epsilon, numbers.Real) and 0 <= float(self.epsilon) < np.inf
+        require(type(self).__name__, "epsilon", self.epsilon, holds, "a number, 0 or more")
 
-    def _solve(self, bound: BoundLibrary, sample: Sample) -> tuple[list[SolverResult], np.ndarray]:
-        """State the problem of each class on scaled columns and solve them together."""
-        found, cost = sample.partition, self._costs(sample)
-        scale = self._scale(bound, sample)
+    def _partition(self, y: Any) -> TargetPartition:
+        return partition_targets(y)
 
-        def price(V: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-            for columns, scores in bound.scores(V, found.labeled):
-                yield columns, scores / scale[columns, None]
+    def _problems(self, sample: Sample) -> list[MarginRows]:
+        found: TargetPartition = sample.partition
+        return [regression_rows(found.targets, self.epsilon, self.C * sample.weight[found.labeled])]
 
-        def fetch(columns: np.ndarray) -> np.ndarray:
-            return bound.columns(columns, found.labeled) / scale[columns]
+    def _keep_labels(self, sample: Sample) -> None:
+        """Numbers need no coding."""
 
-        positive = [1] if found.n_classes == 2 else range(found.n_classes)
-        masters = [LPMaster(classification_rows(found.signs(k), cost)) for k in positive]
-        with progress(self.verbose, type(self).__name__, self.callback) as hook:
-            results = generate_columns(
-                masters,
-                price,
-                fetch,
-                tol=self.tol,
-                max_columns=self.max_columns,
-                max_time=self.max_time,
-                n_threads=effective_n_jobs(self.n_jobs),
-                callback=hook,
-            )
-        return results, scale
+    def _transduce(self, X: Any, y: Any) -> np.ndarray:
+        found = self._partition(y)
+        out = self.predict(X)
+        out[found.labeled] = found.targets
+        return out
 
-    def _scale(self, bound: BoundLibrary, sample: Sample) -> np.ndarray:
-        """Return the scale of every column; 1 for a column that is zero on all labelled rows."""
-        if self.column_scale is None:
-            return np.ones(bound.n_columns)
-        labeled = sample.partition.labeled
-        weight = sample.weight[labeled]
-        if self.column_scale == "norm":
-            scale = bound.column_norms(weight, labeled)
-        else:
-            deviations = bound.column_deviations(weight, labeled).reshape(len(bound.kernels), bound.n_rows)
-            usual = np.sqrt(np.average(deviations**2, axis=1, weights=sample.weight))
-            scale = np.maximum(deviations, LEAST_DEVIATION * usual[:, None]).ravel()
-        return np.where(scale > 0, scale, 1.0)
 
-    def _keep_model(self, results: list[SolverResult], bound: BoundLibrary, scale: np.ndarray, sample: Sample) -> None:
-        """Turn the problems' coefficients into one expansion over the union of their columns."""
-        active = []
-        for result in results:
-            large = np.abs(result.x) > ZERO * np.abs(result.x).max(initial=0.0)
-            active.append((result.extra["columns"][large], result.x[large]))
-        columns = np.unique(np.concatenate([numbers for numbers, _ in active]))
-        penalized = np.zeros((len(columns), len(results)))
-        for k, (numbers, values) in enumerate(active):
-            penalized[np.searchsorted(columns, numbers), k] = values
-        self.classes_ = sample.partition.classes.copy()
-        self.intercept_ = np.array([result.extra["intercept"] for result in results])
-        coef = penalized / scale[columns, None]
-        self.expansion_ = KernelExpansion.from_columns(bound, columns, coef, self.intercept_, sample.kept)
-        penalties = np.bincount(
-            bound.split(columns)[0], weights=np.abs(penalized).sum(axis=1), minlength=len(bound.kernels)
-        )
-        self.kernel_usage_ = kernel_usage(self.expansion_, bound, penalties)
-        self.n_columns_ = len(columns)
-        self.n_evaluations_ = self.expansion_.n_evaluations
+def row_weights(rows: np.ndarray, sample_weight: Any) -> np.ndarray | None:
+    """Return the weights of the labelled rows that a score counts; refuse to score none."""
+    if len(rows) == 0:
+        raise ValueError("score needs at least one labelled row; y has none.")
+    return None if sample_weight is None else np.asarray(sample_weight)[rows]

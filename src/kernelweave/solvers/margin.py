@@ -4,7 +4,8 @@ Row :math:`r` asks
 
 .. math:: s_r f(x_{i_r}) + \xi_r \ge t_r, \qquad \xi_r \ge 0, \qquad \text{at cost } c_r \xi_r .
 
-Classification has one row a point with :math:`s = y`, :math:`t = 1`. The multiplier of row :math:`r` is
+Classification has one row a point with :math:`s = y`, :math:`t = 1`. Regression with an insensitive zone of
+:math:`\varepsilon` has two: :math:`s = \pm 1`, :math:`t = \pm y - \varepsilon`. The multiplier of row :math:`r` is
 :math:`\beta_r \in [0, c_r]`; the *signed dual* of point :math:`i` is the sum of :math:`s_r \beta_r` over its rows.
 """
 
@@ -46,3 +47,15 @@ def classification_rows(signs: np.ndarray, cost: np.ndarray) -> MarginRows:
     """Return the rows ``y_i f(x_i) + xi_i >= 1`` for labels ``signs`` in {-1, +1}."""
     n = len(signs)
     return MarginRows(np.asarray(signs, float), np.arange(n), np.ones(n), np.asarray(cost, float), n)
+
+
+def regression_rows(targets: np.ndarray, epsilon: float, cost: np.ndarray) -> MarginRows:
+    """Return the rows ``f(x_i) + xi_i >= y_i - epsilon`` and ``-f(x_i) + eta_i >= -y_i - epsilon``."""
+    n = len(targets)
+    return MarginRows(
+        sign=np.repeat([1.0, -1.0], n),
+        point=np.tile(np.arange(n), 2),
+        target=np.concatenate([targets, -targets]) - epsilon,
+        cost=np.tile(np.asarray(cost, float), 2),
+        n_points=n,
+    )

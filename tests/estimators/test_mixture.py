@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+
+from kernelweave import RBF, KernelLibrary, Linear, SSMKClassifier, SSMKRegressor
+from kernelweave.estimators.mixture import kernel_usage
+from kernelweave.kernels.learned import KernelExpansion
+
+
+@pytest.fixture
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    return X, np.where(np.arange(300) % 10 == 0, (X[:, 0] + X[:, 1] ** 2 > 1) * 1.0, np.nan)
+
+
+def test_candidates_are_all_labeled_rows_and_some_others(data):
+    X, y = data
+    model = SSMKClassifier(max_candidates=100, random_state=0).fit(X, y)
+    assert len(model.candidates_) == 100
+    assert np.isin(np.flatnonzero(~np.isnan(y)), model.candidates_).all()
+    for group in model.expansion_.groups:
+        assert np.isin(group.centers, model.candidates_).all()
+    assert model.transduction_.shape == (300,)
+
+
+def test_the_certificate_covers_the_candidates(data):
+    X, y = data
+    drawn = SSMKClassifier([RBF(0.5)], max_candidates=80, random_state=0).fit(X, y)
+    rows = drawn.candidates_
+    alone = SSMKClassifier([RBF(0.5)]).fit(X[rows], y[rows])
+    assert drawn.objective_ == pytest.approx(alone.objective_, rel=1e-6)
+    np.testing.assert_allclose(drawn.decision_function(X), alone.decision_function(X), atol=1e-6)
+
+
+def test_labeled_rows_are_candidates_even_beyond_the_limit(data):
+    X, y = data
+    model = SSMKClassifier(max_candidates=5, random_state=0).fit(X, y)
+    np.testing.assert_array_equal(model.candidates_, np.flatnonzero(~np.isnan(y)))
+
+
+def test_candidates_are_drawn_by_the_seed(data):
+    X, y = data
+    drawn = [SSMKClassifier(max_candidates=60, random_state=seed).fit(X, y).candidates_ for seed in (0, 0, 1)]
+    np.testing.assert_array_equal(drawn[0], drawn[1])
+    assert not np.array_equal(drawn[0], drawn[2])
+
+
+def test_duals_belong_to_labeled_rows_and_balance(data):
+    X, y = data
+    model = SSMKClassifier().fit(X, y)
+    assert model.dual_.shape == (300, 1)
+    assert not model.dual_[np.isnan(y)].any()
+    assert model.dual_.sum() == pytest.approx(0.0, abs=1e-9)
+
+
+def test_usage_of_an_empty_model_is_zero():
+    bound = KernelLibrary([Linear(), RBF()]).bind(np.eye(4), np.random.default_rng(0))
+    empty = KernelExpansion([], np.zeros(1), 2)
+    assert [record["share"] for record in kernel_usage(empty, bound, np.zeros(2))] == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("model", [SSMKClassifier(C=1e-9), SSMKRegressor(C=1e-9)])
+def test_a_cost_of_almost_nothing_gives_the_empty_model(model, data):
+    X, y = data
+    model.fit(X, y)
+    assert model.n_columns_ == 0
+    assert model.status_.converged
+    assert len(set(model.predict(X))) == 1
