@@ -68,10 +68,13 @@ class LPMaster:
     ----------
     rows : MarginRows
         With finite positive costs.
+    idle_rounds : int or None
+        Rounds after which an unused column may be dropped; None: never, as in the papers.
     """
 
-    def __init__(self, rows: MarginRows):
+    def __init__(self, rows: MarginRows, idle_rounds: int | None = IDLE_ROUNDS):
         self.rows = rows
+        self.idle_rounds = idle_rounds
         self.columns = np.empty(0, dtype=np.intp)
         self._K = np.empty((0, rows.n_points))  # centred, one row a column: grows by appending
         self._means = np.empty(0)
@@ -112,9 +115,10 @@ class LPMaster:
 
         Their rows are slack, so the basis stays optimal. A column that comes back stays, so the loop ends.
         """
-        solution = self._solution
-        slack = np.abs(self._K @ solution.signed_dual) < 1.0 - SLACK
-        out = np.flatnonzero(slack & (self._idle >= IDLE_ROUNDS) & ~self._returned)
+        if self.idle_rounds is None:
+            return 0
+        slack = np.abs(self._K @ self._solution.signed_dual) < 1.0 - SLACK
+        out = np.flatnonzero(slack & (self._idle >= self.idle_rounds) & ~self._returned)
         if len(out):
             self._lp.delete_rows(out + 1)  # row 0 is the balance
             self._dropped.update(self.columns[out].tolist())
