@@ -117,6 +117,11 @@ class Partition(_Rows):
         """Number of classes."""
         return len(self.classes)
 
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The label of each labelled row, in the user's coding."""
+        return self.classes[self.codes]
+
     def signs(self, k: int) -> NDArray[np.float64]:
         """+1 for the labelled rows of class number `k`, -1 for the other labelled rows."""
         if not 0 <= k < self.n_classes:
@@ -157,6 +162,11 @@ class TargetPartition(_Rows):
     labeled: Rows
     unlabeled: Rows
     targets: NDArray[np.float64]
+
+    @property
+    def labels(self) -> NDArray[np.float64]:
+        """The number of each labelled row."""
+        return self.targets
 
     def restrict(self, keep: ArrayLike) -> TargetPartition:
         """The partition of the rows in the mask `keep`, renumbered."""

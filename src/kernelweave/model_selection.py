@@ -364,6 +364,7 @@ class SigmoidCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the labelled rows."""
         check_is_fitted(self, "estimator_")
+        utils.check_consistent_length(X, y, sample_weight)
         params = {} if sample_weight is None else {"sample_weight": sample_weight}
         return float(labeled_scorer("accuracy", unlabeled=self.unlabeled)(self, X, y, **params))
 

@@ -155,7 +155,7 @@ def test_history_tells_each_round():
     X, y, _ = partly_labeled(7)
     model = SSMKClassifier(tol=1e-7).fit(X, y)
     assert len(model.history_) == model.n_iter_
-    assert model.history_[-1]["objective"] == model.objective_
+    assert model.history_[-1]["objective"] == pytest.approx(model.objective_, rel=1e-9)
     assert {"iteration", "objective", "bound", "gap", "tau", "n_columns", "seconds"} <= set(model.history_[0])
 
 
@@ -281,10 +281,10 @@ def test_column_budget_time_and_callback_stop_early_and_say_so():
     assert stopped.status_ is Status.CALLBACK
 
 
-@pytest.mark.parametrize("cache_size", [0, 0.01, 500])
+@pytest.mark.parametrize("cache_size", [0.01, 500])
 def test_the_cache_changes_no_bit(cache_size):
     X, y, _ = partly_labeled(16)
-    expected = SSMKClassifier().fit(X, y).decision_function(X)
+    expected = SSMKClassifier(cache_size=0).fit(X, y).decision_function(X)
     np.testing.assert_array_equal(SSMKClassifier(cache_size=cache_size).fit(X, y).decision_function(X), expected)
 
 
@@ -385,9 +385,9 @@ BAD_INPUT = {
     "no rows": (SSMKClassifier(), X0[:0], Y0[:0], "minimum of 1 is required"),
     "y is None": (SSMKClassifier(), X0, None, "requires y to be passed"),
     "y of another length": (SSMKClassifier(), X0, Y0[:-1], "X has 60 rows but y has 59"),
-    "y with two columns": (SSMKClassifier(), X0, np.column_stack([Y0, Y0]), "y "),
+    "y with two columns": (SSMKClassifier(), X0, np.column_stack([Y0, Y0]), "1d|one column|shape"),
     "one class": (SSMKClassifier(), X0, np.where(np.isnan(Y0), np.nan, 1.0), "class"),
-    "no labelled row": (SSMKClassifier(), X0, np.full(60, np.nan), "no labelled row|No row|no row|labelled"),
+    "no labelled row": (SSMKClassifier(), X0, np.full(60, np.nan), "no labelled row|no row has|No labelled"),
     "continuous y": (SSMKClassifier(), X0, X0[:, 0], "Unknown label type"),
     "inf in y": (SSMKClassifier(), X0, np.where(np.isnan(Y0), np.inf, Y0), "inf"),
     "too few rows": (SSMKClassifier(), X0[:1], Y0[:1], "class"),
@@ -426,6 +426,10 @@ BAD_INPUT = {
     "tol of zero": (SSMKClassifier(tol=0.0), X0, Y0, "tol=0.0"),
     "max_columns of zero": (SSMKClassifier(max_columns=0), X0, Y0, "max_columns=0"),
     "unknown column_scale": (SSMKClassifier(column_scale="max"), X0, Y0, "column_scale='max'; expected one of"),
+    "an array as column_scale": (SSMKClassifier(column_scale=np.ones(3)), X0, Y0, "column_scale="),
+    "a word as verbose": (SSMKClassifier(verbose="a"), X0, Y0, "verbose='a'"),
+    "a word as n_jobs": (SSMKClassifier(n_jobs="a"), X0, Y0, "n_jobs='a'"),
+    "C beyond any float": (SSMKClassifier(C=10**400), X0, Y0, "expected a positive finite number"),
     "negative max_time": (SSMKClassifier(max_time=-1), X0, Y0, "max_time=-1"),
     "callback is no function": (SSMKClassifier(callback=3), X0, Y0, "callback=3"),
     "class_weight of an unknown class": (SSMKClassifier(class_weight={7: 1.0}), X0, Y0, "names the class 7"),

@@ -5,6 +5,7 @@ import pytest
 from checks.kkt import assert_lp_optimal
 
 from kernelweave.solvers.column_generation import generate_columns
+from kernelweave.solvers.highs import SolverFailedError
 from kernelweave.solvers.margin import classification_rows
 from kernelweave.solvers.masters import LPMaster
 from kernelweave.solvers.reference import full_lp
@@ -91,7 +92,8 @@ def test_columns_fetched_for_several_problems_are_fetched_once():
         asked.append(J)
         return K[:, J]
 
-    generate_columns([LPMaster(first), LPMaster(first)], by_blocks(K), fetch)
+    result, _ = generate_columns([LPMaster(first), LPMaster(first)], by_blocks(K), fetch)
+    assert len(asked) == result.n_iter - 1  # one fetch a round, none after the last
     assert all(len(np.unique(J)) == len(J) for J in asked)
 
 
@@ -125,8 +127,25 @@ def test_a_callback_sees_every_round_and_may_stop():
 def test_a_tolerance_below_rounding_is_said_to_be_so():
     K, rows = problem(15)
     (result,) = solve(K, rows, tol=1e-300)
-    assert result.status in (Status.PRECISION, Status.CONVERGED)
+    assert (result.status is Status.CONVERGED) == (result.certificate.gap == 0.0)
     assert result.certificate.relative < 1e-9
+
+
+def test_a_solver_that_fails_leaves_the_last_solution_with_its_certificate(monkeypatch):
+    K, rows = problem(18)
+    honest = LPMaster.solve
+
+    def fails_later(master):
+        if len(master.columns) > 20:
+            raise SolverFailedError("no more")
+        return honest(master)
+
+    monkeypatch.setattr(LPMaster, "solve", fails_later)
+    (result,) = solve(K, rows, batch=10)
+    assert result.status is Status.SOLVER_FAILED
+    assert len(result.x) == len(result.extra["columns"]) <= 20
+    optimum = full_lp(K, rows).objective
+    assert 0 <= result.objective - optimum <= result.certificate.gap
 
 
 def test_idle_columns_are_dropped_without_losing_the_optimum():

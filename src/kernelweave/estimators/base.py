@@ -13,8 +13,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
+from ..kernels.base import Kernel
 from ..kernels.library import BoundLibrary, KernelLibrary, as_library
 from ..labels import Partition
+
+RECIPES = ("kernels", "kernel")  # parameters that hold recipes
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class Sample:
         Number of each row in the data as the user gave them.
     n_given : int
         How many rows the user gave.
+    given : Partition or TargetPartition
+        Of all the rows that the user gave.
     partition : Partition or TargetPartition
     """
 
@@ -36,13 +41,15 @@ class Sample:
     weight: np.ndarray
     kept: np.ndarray
     n_given: int
+    given: Any
     partition: Any
 
     def restrict(self, keep: np.ndarray) -> Sample:
         """Return the sample of the rows in the boolean mask ``keep``."""
         if keep.all():
             return self
-        return Sample(self.X[keep], self.weight[keep], self.kept[keep], self.n_given, self.partition.restrict(keep))
+        kept = self.partition.restrict(keep)
+        return Sample(self.X[keep], self.weight[keep], self.kept[keep], self.n_given, self.given, kept)
 
 
 class KernelEstimator(BaseEstimator):
@@ -59,7 +66,13 @@ class KernelEstimator(BaseEstimator):
         rest: dict[str, Any] = {}
         for key, value in params.items():
             head, _, tail = key.partition("__")
-            if tail and head in own and hasattr(params.get(head, own[head]), "replace"):
+            if tail and head in own and head in RECIPES:
+                recipe = params.get(head, own[head])
+                if not isinstance(recipe, Kernel | KernelLibrary):
+                    raise ValueError(
+                        f"{key} cannot be set, since {head} is {recipe!r}. Give {head} as a kernel or as "
+                        "KernelLibrary([...]), whose parts have names."
+                    )
                 changes.setdefault(head, {})[tail] = value
             else:
                 rest[key] = value
@@ -107,7 +120,7 @@ class KernelEstimator(BaseEstimator):
             raise ValueError(f"X has {X.shape[0]} rows but y has {n_rows}; they must be equally long.")
         if not weight.any():
             raise ValueError("All sample weights are zero; labelled rows need a positive one.")
-        return Sample(X, weight, np.arange(n_rows), n_rows, found).restrict(weight > 0)
+        return Sample(X, weight, np.arange(n_rows), n_rows, found, found).restrict(weight > 0)
 
     @abstractmethod
     def _partition(self, y: Any) -> Any:
@@ -143,7 +156,12 @@ def require(owner: str, name: str, value: Any, holds: bool, expected: str) -> No
 
 def is_positive(value: Any) -> bool:
     """Return whether a parameter is a positive finite number."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool) and 0 < float(value) < np.inf
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
+    try:
+        return 0 < float(value) < np.inf
+    except OverflowError:
+        return False
 
 
 def is_count(value: Any) -> bool:

@@ -5,9 +5,11 @@ The walk of every such fit: check, partition, bind, state the problem of each ou
 
 from __future__ import annotations
 
+import numbers
 import warnings
 from abc import abstractmethod
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +27,13 @@ from .base import KernelEstimator, Sample, is_count, is_positive, require
 from .progress import progress
 
 LEAST_DEVIATION = 0.1  # of the kernel's rms deviation; measured: no loss on 14 data sets
-ZERO = 1e-12  # coefficients this far below the largest are rounding
+SCALE_ADVICE = "Scale the features or lower C, or accept the certified gap."
+REMEDIES = {
+    Status.MAX_COLUMNS: "Raise max_columns or tol, or accept the certified gap.",
+    Status.MAX_TIME: "Raise max_time or tol, or accept the certified gap.",
+    Status.PRECISION: SCALE_ADVICE,
+    Status.SOLVER_FAILED: SCALE_ADVICE,
+}
 
 
 class MixtureEstimator(KernelEstimator):
@@ -52,13 +60,21 @@ class MixtureEstimator(KernelEstimator):
         sample = self._draw_candidates(self._check_fit(X, y, sample_weight, library), rng)
         bound = self._bind(library, sample, rng)
         scale = self._scale(bound, sample)
-        results = self._solve(bound, scale, sample)
+        problems = self._problems(sample)
+        results = self._solve(problems, bound, scale, sample)
         self._keep_labels(sample)
-        self._keep_model(results, bound, scale, sample)
-        self._keep_course(results)
+        penalties = self._keep_model(results, bound, scale, sample)
+        self._keep_course(self._judge(results, problems, penalties, sample))
         self.library_ = library
-        self.transduction_ = self._transduce(X, y)
+        self.transduction_ = self.predict(X)
+        self.transduction_[sample.given.labeled] = sample.given.labels
         return self
+
+    @property
+    def status_(self) -> Status:
+        """Why the solver stopped (kept by name, since safe files hold no enumerations)."""
+        check_is_fitted(self)
+        return Status[self._status_name]
 
     @abstractmethod
     def _problems(self, sample: Sample) -> list[MarginRows]:
@@ -69,8 +85,8 @@ class MixtureEstimator(KernelEstimator):
         """Keep what the labels are."""
 
     @abstractmethod
-    def _transduce(self, X: Any, y: Any) -> np.ndarray:
-        """Return the given labels where there are some, the predicted ones elsewhere."""
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the prediction for each row."""
 
     def _outputs(self, X: Any, split: bool) -> np.ndarray:
         """Return the expansion at the rows of ``X``: (n_samples, n_outputs), or one axis more with ``split``."""
@@ -82,8 +98,12 @@ class MixtureEstimator(KernelEstimator):
         owner = type(self).__name__
         require(owner, "C", self.C, is_positive(self.C), "a positive finite number")
         require(owner, "tol", self.tol, is_positive(self.tol), "a positive number")
-        scales = ("std", "norm", None)
-        require(owner, "column_scale", self.column_scale, self.column_scale in scales, f"one of {scales}")
+        scale = self.column_scale
+        named = scale is None or (isinstance(scale, str) and scale in ("std", "norm"))
+        require(owner, "column_scale", scale, named, 'one of "std", "norm" and None')
+        jobs = self.n_jobs is None or (isinstance(self.n_jobs, numbers.Integral) and self.n_jobs != 0)
+        require(owner, "n_jobs", self.n_jobs, jobs, "None or a whole number, -1 for all cores")
+        require(owner, "verbose", self.verbose, isinstance(self.verbose, numbers.Integral), "0, 1 or 2")
         for name in ("max_columns", "max_candidates"):
             value = getattr(self, name)
             require(owner, name, value, value is None or is_count(value), "None or a whole number >= 1")
@@ -104,20 +124,23 @@ class MixtureEstimator(KernelEstimator):
         keep[rng.choice(found.unlabeled, min(room, found.n_unlabeled), replace=False)] = True
         return sample.restrict(keep)
 
-    def _solve(self, bound: BoundLibrary, scale: np.ndarray, sample: Sample) -> list[SolverResult]:
-        """State the problem of each output on scaled columns and solve them together."""
+    def _solve(
+        self, problems: Sequence[MarginRows], bound: BoundLibrary, scale: np.ndarray, sample: Sample
+    ) -> list[SolverResult]:
+        """Solve the problem of each output on centred and scaled columns, all together."""
         labeled = sample.partition.labeled
 
         def price(V: np.ndarray) -> Iterator[tuple[slice, np.ndarray]]:
-            for columns, scores in bound.scores(V, labeled):
+            for columns, scores in bound.scores(V, labeled, centered=True):
                 yield columns, scores / scale[columns, None]
 
         def fetch(columns: np.ndarray) -> np.ndarray:
-            return bound.columns(columns, labeled) / scale[columns]
+            K = bound.columns(columns, labeled)
+            return (K - K.mean(axis=0)) / scale[columns]
 
         with progress(self.verbose, type(self).__name__, self.callback) as hook:
             return generate_columns(
-                [LPMaster(rows) for rows in self._problems(sample)],
+                [LPMaster(rows) for rows in problems],
                 price,
                 fetch,
                 tol=self.tol,
@@ -128,7 +151,7 @@ class MixtureEstimator(KernelEstimator):
             )
 
     def _scale(self, bound: BoundLibrary, sample: Sample) -> np.ndarray:
-        """Return the scale of every column; 1 for a column that is zero on all labelled rows."""
+        """Return the scale of every column; infinite for one that says nothing about the labelled rows."""
         if self.column_scale is None:
             return np.ones(bound.n_columns)
         labeled = sample.partition.labeled
@@ -138,21 +161,28 @@ class MixtureEstimator(KernelEstimator):
         else:
             deviations = bound.column_deviations(weight, labeled).reshape(len(bound.kernels), bound.n_rows)
             usual = np.sqrt(np.average(deviations**2, axis=1, weights=sample.weight))
-            scale = np.maximum(deviations, LEAST_DEVIATION * usual[:, None]).ravel()
-        return np.where(scale > 0, scale, 1.0)
+            least = np.maximum(deviations, LEAST_DEVIATION * usual[:, None])
+            scale = np.where(deviations > 0, least, 0.0).ravel()
+        return np.where(scale > 0, scale, np.inf)
 
-    def _keep_model(self, results: list[SolverResult], bound: BoundLibrary, scale: np.ndarray, sample: Sample) -> None:
-        """Turn the problems' coefficients into one expansion over the union of their columns."""
+    def _keep_model(
+        self, results: Sequence[SolverResult], bound: BoundLibrary, scale: np.ndarray, sample: Sample
+    ) -> np.ndarray:
+        """Turn the problems' coefficients into one expansion over the union of their columns.
+
+        Returns the penalised 1-norm of each problem.
+        """
         active = []
         for result in results:
-            large = np.abs(result.x) > ZERO * np.abs(result.x).max(initial=0.0)
-            active.append((result.extra["columns"][large], result.x[large]))
-        columns = np.unique(np.concatenate([numbers for numbers, _ in active]))
+            used = result.x != 0
+            active.append((result.extra["columns"][used], result.x[used]))
+        columns = np.unique(np.concatenate([chosen for chosen, _ in active]))
         penalized = np.zeros((len(columns), len(results)))
-        for k, (numbers, values) in enumerate(active):
-            penalized[np.searchsorted(columns, numbers), k] = values
-        self.intercept_ = np.array([result.extra["intercept"] for result in results])
+        for k, (chosen, values) in enumerate(active):
+            penalized[np.searchsorted(columns, chosen), k] = values
         coef = penalized / scale[columns, None]
+        means = bound.columns(columns, sample.partition.labeled).mean(axis=0)  # the problems' columns are centred
+        self.intercept_ = np.array([result.extra["intercept"] for result in results]) - means @ coef
         self.expansion_ = KernelExpansion.from_columns(bound, columns, coef, self.intercept_, sample.kept)
         penalties = np.bincount(
             bound.split(columns)[0], weights=np.abs(penalized).sum(axis=1), minlength=len(bound.kernels)
@@ -164,6 +194,23 @@ class MixtureEstimator(KernelEstimator):
         self.dual_ = np.zeros((sample.n_given, len(results)))
         duals = [result.extra["signed_dual"] for result in results]
         self.dual_[sample.kept[sample.partition.labeled]] = np.column_stack(duals)
+        return np.abs(penalized).sum(axis=0)
+
+    def _judge(
+        self, results: Sequence[SolverResult], problems: Sequence[MarginRows], penalties: np.ndarray, sample: Sample
+    ) -> list[SolverResult]:
+        """Return the results with objective and certificate of the model as it predicts, rounding included."""
+        f = self.expansion_(sample.X[sample.partition.labeled])
+        judged = []
+        for k, (result, rows) in enumerate(zip(results, problems, strict=True)):
+            objective = float(penalties[k]) + rows.loss(f[:, k])
+            bound = result.objective - result.certificate.gap
+            certificate = Certificate(max(0.0, objective - bound), objective, result.certificate.kind)
+            status = result.status
+            if status.converged and certificate.relative > self.tol:
+                status = Status.PRECISION
+            judged.append(replace(result, objective=objective, certificate=certificate, status=status))
+        return judged
 
     def _keep_course(self, results: Sequence[SolverResult]) -> None:
         """Keep what the solver said of one problem, or of one problem a class; warn once if it is not enough."""
@@ -173,7 +220,8 @@ class MixtureEstimator(KernelEstimator):
         self.certificate_ = Certificate(
             sum(result.certificate.gap for result in results), float(objectives.sum()), results[0].certificate.kind
         )
-        self.status_ = next((r.status for r in results if not r.status.converged), Status.CONVERGED)
+        worst = max(results, key=lambda result: (not result.status.converged, result.certificate.relative))
+        self._status_name = worst.status.name
         if len(results) == 1:
             self.history_ = [dict(record) for record in results[0].history]
         else:
@@ -182,10 +230,10 @@ class MixtureEstimator(KernelEstimator):
                 for label, result in zip(self.classes_.tolist(), results, strict=True)
                 for record in result.history
             ]
-        if self.status_ not in (Status.CONVERGED, Status.CALLBACK):
+        if worst.status in REMEDIES:
             warnings.warn(
-                f"{self.status_.value} Certified relative gap: {self.certificate_.relative:.2e}, asked for: "
-                f"{self.tol:.2e}. Raise max_columns, max_time or tol, or accept the certified gap.",
+                f"{worst.status.value} Certified relative gap: {worst.certificate.relative:.2e}, asked for: "
+                f"{self.tol:.2e}. {REMEDIES[worst.status]}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import check_consistent_length
 
 from ..labels import Partition, TargetPartition, labeled_values, partition, partition_targets
 from ..solvers.column_generation import RoundState
@@ -190,6 +191,7 @@ class SSMKClassifier(ClassifierMixin, MixtureEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
         predicted = self.predict(X)
+        check_consistent_length(predicted, y, sample_weight)
         rows, given = labeled_values(y, unlabeled=self.unlabeled, classes=self.classes_)
         return float(accuracy_score(given, predicted[rows], sample_weight=row_weights(rows, sample_weight)))
 
@@ -205,12 +207,6 @@ class SSMKClassifier(ClassifierMixin, MixtureEstimator):
 
     def _keep_labels(self, sample: Sample) -> None:
         self.classes_ = sample.partition.classes.copy()
-
-    def _transduce(self, X: Any, y: Any) -> np.ndarray:
-        rows, given = labeled_values(y, unlabeled=self.unlabeled, classes=self.classes_)
-        out = self.predict(X)
-        out[rows] = given
-        return out
 
 
 class SSMKRegressor(RegressorMixin, MixtureEstimator):
@@ -299,6 +295,7 @@ class SSMKRegressor(RegressorMixin, MixtureEstimator):
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
         predicted = self.predict(X)
+        check_consistent_length(predicted, y, sample_weight)
         rows, given = labeled_values(y, regression=True)
         return float(r2_score(given, predicted[rows], sample_weight=row_weights(rows, sample_weight)))
 
@@ -316,12 +313,6 @@ class SSMKRegressor(RegressorMixin, MixtureEstimator):
 
     def _keep_labels(self, sample: Sample) -> None:
         """Numbers need no coding."""
-
-    def _transduce(self, X: Any, y: Any) -> np.ndarray:
-        found = self._partition(y)
-        out = self.predict(X)
-        out[found.labeled] = found.targets
-        return out
 
 
 def row_weights(rows: np.ndarray, sample_weight: Any) -> np.ndarray | None:

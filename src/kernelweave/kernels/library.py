@@ -32,6 +32,7 @@ from .learned import CombinedKernel
 from .pointwise import Linear, Polynomial, rbf_family
 
 BLOCK_SHARE = 0.25  # of the working memory: sums, products and normalised kernels take several blocks at a time
+CONSTANT = 1000.0  # times machine precision: columns that deviate by less are constant up to rounding
 STRIP_BYTES = 2**20  # a strip of a block that stays in the processor's cache while it is reduced
 
 
@@ -243,7 +244,7 @@ class BoundLibrary:
         return out
 
     def scores(
-        self, V: np.ndarray, rows: np.ndarray, order: Sequence[int] | None = None
+        self, V: np.ndarray, rows: np.ndarray, order: Sequence[int] | None = None, *, centered: bool = False
     ) -> Iterator[tuple[slice, np.ndarray]]:
         r"""Walk all columns and give :math:`K_{rows}^\top V`, block by block.
 
@@ -253,6 +254,9 @@ class BoundLibrary:
         rows : ndarray of shape (n_selected,)
         order : sequence of int, optional
             Kernels in the order they are visited; library order by default.
+        centered : bool, default=False
+            Whether each column is centred over ``rows`` first. Where the columns of ``V`` sum to zero this changes
+            nothing but rounding: wide kernels are nearly constant, and the constant would cancel.
 
         Yields
         ------
@@ -261,7 +265,10 @@ class BoundLibrary:
         scores : ndarray of shape (n_block_columns, n_vectors)
         """
         for columns, block in self._walk(rows, order):
-            scores = _strips(block, lambda strip: strip.T @ V)
+            if centered:
+                scores = np.concatenate([_centered(block[:, strip]).T @ V for strip in _strip_slices(block)])
+            else:
+                scores = _strips(block, lambda strip: strip.T @ V)
             del block  # so that one block at a time is in memory
             self._refuse_not_finite(scores, columns.start // self.n_rows)
             yield columns, scores
@@ -277,8 +284,8 @@ class BoundLibrary:
     def _column_sizes(self, weight: np.ndarray, rows: np.ndarray, *, centered: bool) -> np.ndarray:
         out = np.empty(self.n_columns)
         share = weight / weight.sum()
-        rounding = (16 * np.finfo(np.float64).eps) ** 2 if centered else 0.0
         for columns, block in self._walk(rows):
+            rounding = (CONSTANT * np.finfo(block.dtype).eps) ** 2 if centered else 0.0
             largest = np.maximum(block.max(axis=0), -block.min(axis=0)).astype(np.float64)  # no copy of the block
             self._refuse_not_finite(largest, columns.start // self.n_rows)
             unit = np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
@@ -388,6 +395,11 @@ def _strips(block: np.ndarray, reduce: Any) -> np.ndarray:
     if block.dtype == np.float64:
         return reduce(block)
     return np.concatenate([reduce(block[:, strip].astype(np.float64)) for strip in _strip_slices(block)])
+
+
+def _centered(strip: np.ndarray) -> np.ndarray:
+    """Return columns minus their means, in double precision."""
+    return strip - strip.mean(axis=0, dtype=np.float64)
 
 
 def _strip_slices(block: np.ndarray) -> Iterator[slice]:

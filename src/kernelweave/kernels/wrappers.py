@@ -114,7 +114,13 @@ class Preprocessed(Kernel):
         params = transformer.get_params()
         unseeded = [key for key in sorted(params) if key.split("__")[-1] == "random_state" and params[key] is None]
         transformer.set_params(**{key: int(rng.integers(2**31)) for key in unseeded})
-        transformed = _as_matrix(transformer.fit(X).transform(X), self.transformer)
+        try:
+            transformed = _as_matrix(transformer.fit(X).transform(X), self.transformer)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"{self!r} could not fit its transformer: {error} A transformer in Preprocessed sees an array without "
+                "column names, and no y; pick columns with OnColumns(Preprocessed(...), columns)."
+            ) from error
         return BoundPreprocessed(transformer, self.kernel.bind(transformed, rng, sample_weight))
 
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:

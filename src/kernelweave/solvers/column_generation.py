@@ -22,6 +22,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from .highs import SolverFailedError
 from .masters import MasterSolution
 from .result import Certificate, SolverResult, Status
 
@@ -89,6 +90,7 @@ class _Problem:
 
     master: Master
     solution: MasterSolution | None = None
+    columns: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     bound: float = 0.0
     status: Status | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
@@ -147,8 +149,14 @@ def generate_columns(
     with ThreadPoolExecutor(max(1, min(n_threads, len(masters)))) as pool:
         while open_ := [problem for problem in problems if problem.status is None]:
             iteration += 1
-            for problem, solution in zip(open_, pool.map(lambda p: p.master.solve(), open_), strict=True):
-                problem.solution = solution
+            for problem, solution in zip(open_, pool.map(_solve, open_), strict=True):
+                if solution is None:
+                    problem.status = Status.SOLVER_FAILED
+                else:
+                    problem.solution, problem.columns = solution, problem.master.columns
+            open_ = [problem for problem in open_ if problem.status is None]
+            if not open_:
+                break
             _price(open_, price, batch, max(SATISFIED, 0.1 * tol))
             seconds = time.perf_counter() - started
             for problem in open_:
@@ -158,6 +166,16 @@ def generate_columns(
                     problem.status = problem.status or Status.CALLBACK
             _add_candidates([problem for problem in open_ if problem.status is None], fetch, max_columns)
     return [_result(problem) for problem in problems]
+
+
+def _solve(problem: _Problem) -> MasterSolution | None:
+    """Solve a restricted problem; None where the solver fails after it has solved it with fewer columns."""
+    try:
+        return problem.master.solve()
+    except SolverFailedError:
+        if problem.solution is None:
+            raise
+        return None
 
 
 def _price(problems: Sequence[_Problem], price: Pricing, batch: int, threshold: float) -> None:
@@ -276,7 +294,7 @@ def _result(problem: _Problem) -> SolverResult:
         n_iter=len(problem.history),
         history=tuple(problem.history),
         extra={
-            "columns": problem.master.columns,
+            "columns": problem.columns,
             "intercept": solution.intercept,
             "signed_dual": solution.signed_dual,
         },

@@ -28,6 +28,10 @@ OPTIONS: dict[str, bool | int | float | str] = {
 ITERATIONS_PER_ROW = 50  # far beyond any honest solve: a sign of cycling
 
 
+class SolverFailedError(RuntimeError):
+    """An external solver gave up on a problem that has a solution."""
+
+
 @dataclass(frozen=True)
 class LPSolution:
     """An optimal vertex: the point and the multipliers of its rows (HiGHS sign: d objective / d row bound)."""
@@ -81,10 +85,7 @@ class GrowingLP:
             self._highs.setOptionValue("simplex_iteration_limit", 100 * limit)
             if not self._run():
                 status = self._highs.modelStatusToString(self._highs.getModelStatus())
-                raise RuntimeError(
-                    f"HiGHS could not solve the linear program ({status}). The kernel values are probably badly "
-                    'scaled: use column_scale="norm", or scale the features.'
-                )
+                raise SolverFailedError(f"HiGHS could not solve the linear program ({status}).")
         solution = self._highs.getSolution()
         n_iter = int(self._highs.getInfo().simplex_iteration_count)
         return LPSolution(np.array(solution.col_value), np.array(solution.row_dual), n_iter)

@@ -14,6 +14,8 @@ import numpy as np
 from .highs import GrowingLP
 from .margin import MarginRows
 
+LARGEST_DUAL = 1e9  # in HiGHS's units, where duals of separable data are of the order of the number of columns
+SHORT = 1e-6  # margins short by less are the solver's doing, not the model's
 SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
 IDLE_ROUNDS = 3  # measured: 2 to 5 halve the working set and save 10 % of the time; 1 drops too eagerly
 
@@ -61,8 +63,8 @@ class LPMaster:
 
     Since the duals balance, a constant added to a column changes no score and only moves :math:`b`; columns are
     therefore centred first (a wide kernel is nearly constant, and the offset would have to cancel it). HiGHS sees
-    rows divided by their largest entry and duals multiplied by the largest entry :math:`\sigma` of the first columns,
-    so that kernels of any magnitude give it numbers around one.
+    rows divided by their largest entry and duals multiplied by :math:`\sigma`, the largest entry of the first columns
+    or one over the largest cost, so that kernels and costs of any magnitude give it numbers around one.
 
     Parameters
     ----------
@@ -82,7 +84,7 @@ class LPMaster:
         self._idle = np.empty(0, dtype=int)  # rounds since the coefficient was last used
         self._returned = np.empty(0, dtype=bool)  # columns that came back after they were dropped
         self._dropped: set[int] = set()
-        self._sigma = 1.0
+        self._sigma = 1.0 / float(rows.cost.max())
         self._lp = self._start()
 
     def add_columns(self, columns: np.ndarray, K: np.ndarray) -> None:
@@ -98,7 +100,7 @@ class LPMaster:
         K = K - means
         magnitudes = np.maximum(np.abs(K).max(axis=0, initial=0.0), np.finfo(float).tiny)
         if len(self.columns) == 0:
-            self._sigma = float(magnitudes.max())
+            self._sigma = max(float(magnitudes.max()), self._sigma)
             self._lp = self._start()
         bounds = self._sigma / magnitudes
         A = (K.T / magnitudes[:, None])[:, self.rows.point] * self.rows.sign
@@ -135,10 +137,10 @@ class LPMaster:
         intercept = -float(vertex.row_dual[0])
         coef = -vertex.row_dual[1:] / self._magnitudes
         dual = self._feasible(vertex.x / self._sigma)
-        f = coef @ self._K + intercept
         self._idle = np.where(coef != 0, 0, self._idle + 1)
+        coef, intercept, objective = self._lifted(coef, intercept)
         self._solution = MasterSolution(
-            objective=float(np.abs(coef).sum()) + self.rows.loss(f),
+            objective=objective,
             coef=coef,
             intercept=intercept - float(coef @ self._means),
             signed_dual=self.rows.signed(dual),
@@ -159,9 +161,26 @@ class LPMaster:
 
     def _start(self) -> GrowingLP:
         rows = self.rows
-        lp = GrowingLP(-rows.target, rows.cost * self._sigma)
+        # A smaller box is a valid restriction of the dual; HiGHS would take a huge one for infinite.
+        lp = GrowingLP(-rows.target, np.minimum(rows.cost * self._sigma, LARGEST_DUAL))
         lp.add_rows(rows.sign[None, :], np.zeros(1), np.zeros(1))  # sum beta s = 0: the free offset
         return lp
+
+    def _lifted(self, coef: np.ndarray, intercept: float) -> tuple[np.ndarray, float, float]:
+        """Scale the solution up by what the solver's tolerance leaves margins short, if that lowers the objective.
+
+        Margins short by 1e-9 are charged at full cost, which may be far more than the objective itself.
+        """
+        f = coef @ self._K + intercept
+        objective = float(np.abs(coef).sum()) + self.rows.loss(f)
+        short = self.rows.target - self.rows.sign * f[self.rows.point]
+        short = short[(short > 0) & (short < SHORT)]
+        if len(short):
+            factor = 1.0 / (1.0 - float(short.max()))
+            lifted = factor * float(np.abs(coef).sum()) + self.rows.loss(factor * f)
+            if lifted < objective:
+                return factor * coef, factor * intercept, lifted
+        return coef, intercept, objective
 
     def _feasible(self, dual: np.ndarray) -> np.ndarray:
         """Clip duals into their box and shrink the heavier side, so that they balance."""

@@ -16,10 +16,8 @@ class Status(Enum):
     MAX_COLUMNS = "Stopped at max_columns before the certificate reached the tolerance."
     MAX_TIME = "Stopped at max_time before the certificate reached the tolerance."
     CALLBACK = "Stopped by the callback before the certificate reached the tolerance."
-    PRECISION = (
-        "No column improves the model any more, but rounding keeps the certificate above the tolerance; "
-        "the tolerance is below what double precision allows here."
-    )
+    PRECISION = "No column improves the model any more, but rounding keeps the certificate above the tolerance."
+    SOLVER_FAILED = "The LP solver gave up; this is the last solution it found, with its certificate."
 
     @property
     def converged(self) -> bool:
