@@ -60,7 +60,7 @@ $(PY):
 	"$(PYTHON)" -m venv --clear .venv || { rm -rf .venv; exit 1; }
 
 $(INSTALLED): pyproject.toml | $(PY)
-	$(PIP) install -e .
+	$(PIP) install -e ".[cli,io]"
 	@touch $@
 
 $(INSTALLED_TEST): pyproject.toml | $(PY)

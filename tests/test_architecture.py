@@ -16,7 +16,10 @@ MAY_IMPORT = {
     "solvers": (),
     "model_selection": ("labels",),
     "estimators": ("kernels", "solvers", "labels", "model_selection"),
-    "persistence": ("kernels", "estimators"),
+    "tables": (),
+    "preprocessing": (),
+    "persistence": ("kernels", "estimators", "tables"),
+    "labeling": ("estimators", "kernels", "model_selection", "preprocessing"),
     "papers": ("estimators", "kernels", "model_selection", "datasets", "solvers.reference"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")

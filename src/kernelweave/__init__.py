@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .kernels.pointwise import RBF, FromCallable, Linear, Polynomial, Precomputed, Sigmoid, rbf_family
     from .kernels.wrappers import Normalized, OnColumns, Preprocessed
     from .model_selection import SemiSupervisedSplit
+    from .persistence import load, save
 
     __version__: str
 
@@ -33,6 +34,9 @@ __all__ = [
     "SSMKRegressor",
     # model selection
     "SemiSupervisedSplit",
+    # files
+    "save",
+    "load",
 ]
 
 _HOME = {
@@ -50,6 +54,8 @@ _HOME = {
     "SSMKClassifier": "estimators.ssmk",
     "SSMKRegressor": "estimators.ssmk",
     "SemiSupervisedSplit": "model_selection",
+    "save": "persistence",
+    "load": "persistence",
 }
 
 

@@ -1,0 +1,310 @@
+"""The command ``kernelweave``: fill in the missing labels of a table, and use a saved model on another."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import date
+from importlib.metadata import version
+from pathlib import Path
+from types import FrameType
+from typing import Annotated, Any
+
+try:
+    import typer
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.table import Table as Grid
+except ImportError as missing:  # pragma: no cover - tested in a process of its own
+    sys.exit(f"The command kernelweave needs {missing.name}: pip install 'kernelweave[cli]'")
+
+import numpy as np
+
+from .labeling import Labeling, LabelingError, LabelingOptions, fill_labels
+from .persistence import load_with_about, save
+from .tables import Fault, Table, TableError, atomic_write, check_output, is_empty, read_table, write_filled
+
+# Exit codes below 10 are the command's own; those of tables and outputs are in tables.Fault.
+NOT_POSSIBLE, BAD_OPTION, NO_MODEL, INTERRUPTED = 3, 2, 4, 130
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+Columns = Annotated[list[str] | None, typer.Option()]
+
+
+class CommandError(Exception):
+    """One sentence for the user, with an exit code."""
+
+    def __init__(self, code: int, message: str):
+        super().__init__(message)
+        self.code = code
+
+
+def main() -> None:
+    """Run the command; whatever goes wrong is one sentence and an exit code of its own."""
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        app()
+    except (TableError, CommandError) as error:
+        _fail(int(error.code), str(error))
+    except LabelingError as error:
+        _fail(NOT_POSSIBLE, str(error))
+    except KeyboardInterrupt:
+        _fail(INTERRUPTED, "Interrupted; nothing was written.")
+    except MemoryError:
+        _fail(NOT_POSSIBLE, "There is not enough memory for this table; leave columns out with --ignore.")
+
+
+@app.callback()
+def about() -> None:
+    """Learn from few labels and many unlabelled rows with kernels that choose and mix themselves."""
+
+
+@app.command()
+def label(
+    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with a header row.")],
+    target: Annotated[str, typer.Option(help="Column whose empty cells are filled in.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where the copy goes [default: TABLE.labeled.csv].")
+    ] = None,
+    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    unlabeled: Annotated[str | None, typer.Option(help="Text that marks an unlabelled cell, beside empty.")] = None,
+    id_column: Annotated[list[str] | None, typer.Option("--id", help="Column that names rows; not a feature.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
+    group: Annotated[str | None, typer.Option(help="Column whose groups are held out whole.")] = None,
+    source: Annotated[
+        list[str] | None, typer.Option(help="NAME=COLUMNS: one family of kernels for these (a,b or gene_*).")
+    ] = None,
+    scale: Annotated[str, typer.Option(help="auto, block, column or none.")] = "auto",
+    model: Annotated[Path | None, typer.Option(help="Save the model here, for `kernelweave predict`.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Seconds for learning.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
+    json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Fill in the empty cells of one column of TABLE, and say how good the labels are."""
+    _require(task, ("auto", "classification", "regression"), "--task")
+    _require(scale, ("auto", "block", "column", "none"), "--scale")
+    out = output or table.with_name(f"{table.stem}.labeled{table.suffix}")
+    record = out.with_name(out.name + ".json")
+    for path in (out, record, *([model] if model else [])):
+        check_output(path, table)
+    options = LabelingOptions(
+        target=target,
+        task=task,
+        id_columns=tuple(id_column or ()),
+        ignore=tuple(ignore or ()),
+        group=group,
+        sources=dict(_source(text) for text in source or ()),
+        scale=scale,
+        seed=seed,
+        time_limit=time_limit,
+    )
+    with _stages() as stage:
+        stage("reading the table", 0.0)
+        data = read_table(table)
+        _require_columns(data, [target, *options.id_columns, *options.ignore, *([group] if group else [])])
+        empty = is_empty(data, target, unlabeled)
+        done = fill_labels(data.frame(), data.column(target), empty, options, stage)
+        stage("writing", 0.98)
+        extra = _free_names(done.extra, data.names)
+        write_filled(data, target, done.values.tolist(), extra, out, unlabeled)
+        report = _record(data, options, unlabeled, done, extra)
+        atomic_write(record, (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode())
+        if model is not None:
+            _save(done, target, model)
+    if json_:
+        print(json.dumps(report, indent=1, ensure_ascii=False))
+    else:
+        _show(report, out, model)
+
+
+@app.command()
+def predict(
+    model: Annotated[Path, typer.Argument(help="File that `kernelweave label --model` wrote.")],
+    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with the same feature columns.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where the copy goes [default: TABLE.predicted.csv].")
+    ] = None,
+) -> None:
+    """Fill in the target column of another TABLE (or append it) with a saved model."""
+    out = output or table.with_name(f"{table.stem}.predicted{table.suffix}")
+    check_output(out, table)
+    try:
+        pipeline, about_model = load_with_about(model)
+    except (OSError, ValueError) as error:
+        raise CommandError(NO_MODEL, str(error)) from None
+    except ImportError as error:
+        raise CommandError(BAD_OPTION, str(error)) from None
+    with _stages() as stage:
+        stage("reading the table", 0.0)
+        data = read_table(table)
+        target = str(about_model["target"])
+        given = target in data.names
+        empty = is_empty(data, target) if given else np.ones(data.n_rows, dtype=bool)
+        if not empty.any():
+            raise LabelingError(f"The column {target!r} has no empty cell: there is nothing to fill in.")
+        stage("predicting", 0.3)
+        try:
+            X = np.asarray(pipeline[0].transform(data.frame()), dtype=np.float64)
+        except ValueError as error:
+            raise CommandError(NOT_POSSIBLE, str(error)) from None
+        filled, beside = pipeline[-1].cells(X[empty], target)
+        columns = beside if given else {target: filled, **beside}
+        extra = {name: _spread(texts, empty, "") for name, texts in columns.items()}
+        values = _spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)
+        stage("writing", 0.9)
+        names = _free_names(extra, data.names)
+        write_filled(data, target if given else data.names[0], values.tolist(), names, out)
+    print(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}")
+
+
+def _spread(texts: Any, where: np.ndarray, elsewhere: str | None) -> np.ndarray:
+    out = np.full(len(where), elsewhere, dtype=object)
+    out[where] = texts
+    return out
+
+
+def _source(text: str) -> tuple[str, list[str]]:
+    name, separator, columns = text.partition("=")
+    if not (name and separator and columns):
+        raise CommandError(BAD_OPTION, f"--source {text!r} is not NAME=COLUMNS, for example genes=gene_* or lab=a,b.")
+    return name, columns.split(",")
+
+
+def _require(value: str, allowed: tuple[str, ...], option: str) -> None:
+    if value not in allowed:
+        raise CommandError(BAD_OPTION, f"{option} {value!r} is not one of {', '.join(allowed)}.")
+
+
+def _require_columns(data: Table, names: list[str]) -> None:
+    for name in names:
+        if name not in data.names:
+            shown = ", ".join(repr(known) for known in data.names[:8]) + (", …" if len(data.names) > 8 else "")
+            raise TableError(Fault.NO_SUCH_COLUMN, f"The table has no column {name!r}; it has {shown}.")
+
+
+def _free_names(extra: dict[str, Any], taken: list[str]) -> dict[str, Any]:
+    """Give appended columns names that the table does not have yet."""
+    free: dict[str, Any] = {}
+    for name, texts in extra.items():
+        new, number = name, 2
+        while new in taken or new in free:
+            new, number = f"{name}_{number}", number + 1
+        free[new] = texts
+    return free
+
+
+def _record(
+    data: Table, options: LabelingOptions, unlabeled: str | None, done: Labeling, extra: dict[str, Any]
+) -> dict[str, Any]:
+    """Return all that is needed to repeat the run to the same output."""
+    packages = ("kernelweave", "numpy", "scipy", "scikit-learn", "highspy", "pandas")
+    chosen = {name: getattr(options, name) for name in options.__dataclass_fields__}
+    return {
+        "table": data.path.name,
+        "date": str(date.today()),
+        "versions": {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in packages}},
+        "options": chosen | {"unlabeled": unlabeled},
+        "appended": list(extra),
+        **done.report,
+    }
+
+
+def _save(done: Labeling, target: str, path: Path) -> None:
+    try:
+        save(done.model, path, target=target, task=done.report["task"])
+    except ImportError as error:
+        raise CommandError(BAD_OPTION, f"{error} The labels were written.") from None
+
+
+def _show(report: dict[str, Any], out: Path, model: Path | None) -> None:
+    """Print the report for people."""
+    console = Console(highlight=False)
+    console.print(
+        f"[bold]{report['rows_filled']:,}[/] rows labelled from {report['rows_labeled']:,} given labels: "
+        f"{report['task']} ({report['task_was']})"
+    )
+    if "classes" in report:
+        shown = ", ".join(f"{name} {count}" for name, count in list(report["classes"].items())[:12])
+        console.print(f"given labels: {shown}{', …' if len(report['classes']) > 12 else ''}", markup=False)
+    _show_errors(console, report)
+    if "probabilities" in report:
+        console.print(f"probabilities: {report['probabilities']}")
+    _show_kernels(console, report)
+    _show_columns(console, report["columns"])
+    console.print(f"written to {out}, record in {out.name}.json", markup=False, soft_wrap=True)
+    if model is not None:
+        console.print(f"model saved to {model}", markup=False, soft_wrap=True)
+
+
+def _show_errors(console: Console, report: dict[str, Any]) -> None:
+    grid = Grid(title="cross-validated on the labelled rows", title_justify="left", title_style="")
+    grid.add_column("")
+    if report["task"] == "classification":
+        for name in ("error", "95 % interval", "balanced error"):
+            grid.add_column(name, justify="right")
+        for name, e in report["errors"].items():
+            low, high = e["interval"]
+            grid.add_row(name, f"{e['error']:.1%}", f"{low:.1%} – {high:.1%}", f"{e['balanced_error']:.1%}")
+    else:
+        for name in ("mean absolute error", "root mean square"):
+            grid.add_column(name, justify="right")
+        for name, e in report["errors"].items():
+            grid.add_row(name, f"{e['mean_absolute_error']:.4g}", f"{e['rmse']:.4g}")
+    console.print(grid)
+
+
+def _show_kernels(console: Console, report: dict[str, Any]) -> None:
+    grid = Grid(title="kernels chosen", title_justify="left", title_style="")
+    for name, side in (("kernel", "left"), ("source", "left"), ("columns", "right"), ("share", "right")):
+        grid.add_column(name, justify=side)  # type: ignore[arg-type]
+    for usage in report["kernels"]:
+        if usage["columns"]:
+            grid.add_row(usage["name"], usage["source"], str(usage["columns"]), f"{usage['share']:.0%}")
+    console.print(grid)
+    proof = report["certificate"]
+    covered = "all rows as centres"
+    if proof["candidates"] < proof["rows"]:
+        covered = f"{proof['candidates']:,} of {proof['rows']:,} rows as centres (labelled ones and a random part)"
+    console.print(f"certificate: within {proof['relative']:.1e} of the optimum, over {covered}. {proof['status']}")
+
+
+def _show_columns(console: Console, columns: dict[str, Any]) -> None:
+    used, left_out = columns["used"], columns["left_out"]
+    shown = ", ".join(f"{name} ({kind})" for name, kind in list(used.items())[:10])
+    console.print(f"{len(used)} columns used: {shown}{', …' if len(used) > 10 else ''}", markup=False)
+    for name, reason in left_out.items():
+        console.print(f"left out: {name} ({reason})", markup=False)
+
+
+@contextmanager
+def _stages() -> Iterator[Callable[[str, float], None]]:
+    """Show what happens: a bar on a terminal, a line each elsewhere; warnings become lines too."""
+    err = Console(stderr=True, highlight=False)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: err.print(f"note: {message}", markup=False)
+        if not err.is_terminal:
+            yield lambda what, share: err.print(f"{share:4.0%}  {what}", markup=False)
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err, transient=True) as bar:
+            task = bar.add_task("", total=1.0)
+            yield lambda what, share: bar.update(task, description=what, completed=share)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def _fail(code: int, sentence: str) -> None:
+    print(f"kernelweave: {sentence}", file=sys.stderr)
+    sys.stderr.flush()
+    os._exit(code) if code == INTERRUPTED else sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,464 @@
+"""The main job: fill in the missing labels of a table, and say how good they are.
+
+Features are encoded without labels, on all rows. Labelled rows are then cross-validated: every one is predicted by a
+model that has not seen its label, which gives the error, its interval and the calibration of probabilities. At last the
+model is fitted on everything and the empty cells are filled.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.metrics import balanced_accuracy_score
+from sklearn.pipeline import Pipeline
+from sklearn.svm import SVC, SVR
+
+from .estimators.ssmk import SSMKClassifier, SSMKRegressor
+from .kernels.library import KernelLibrary, default_library
+from .kernels.pointwise import Linear, rbf_family
+from .kernels.wrappers import OnColumns
+from .model_selection import SemiSupervisedSplit, SigmoidCalibratedClassifier
+from .preprocessing import ColumnPlan, make_encoder, plan_columns, source_positions
+
+Stage = Callable[[str, float], None]
+
+N_FOLDS = 5
+MIN_LABELS = 5  # of each class, below which no probability is given
+MANY_VALUES = 20  # a numeric target with more distinct values than this is a number, not a class
+MAX_CANDIDATES = 20_000  # rows that may be centres: 500 labels and 6 kernels then fit the block cache
+INSENSITIVE = 0.05  # epsilon of the regression, in standard deviations of the target
+COVERAGE = 0.9  # of the interval given beside a number
+
+
+class LabelingError(ValueError):
+    """The table does not allow the job; the message says why and what to do."""
+
+
+@dataclass(frozen=True)
+class LabelingOptions:
+    """What a user may choose; the defaults need no thought."""
+
+    target: str
+    task: str = "auto"
+    id_columns: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    group: str | None = None
+    sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    scale: str = "auto"
+    seed: int = 0
+    time_limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Labeling:
+    """Filled labels and the report about them.
+
+    Attributes
+    ----------
+    values : ndarray of shape (n_rows,)
+        For each row of the table the text of an empty target cell, None where the cell was given.
+    extra : dict of ndarray
+        Texts of the appended columns, by name; "" where the cell was given.
+    report : dict
+        Plain data: rows, errors, kernels, certificate, columns.
+    model : Pipeline
+        From a raw frame to predictions.
+    """
+
+    values: np.ndarray
+    extra: dict[str, np.ndarray]
+    report: dict[str, Any]
+    model: Pipeline
+
+
+def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: LabelingOptions, stage: Stage) -> Labeling:
+    """Learn from all rows of a table and fill in the empty cells of its target column.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    cells : ndarray of str, shape (n_rows,)
+        The target column as text.
+    empty : ndarray of bool, shape (n_rows,)
+        Which of the cells are empty.
+    options : LabelingOptions
+    stage : callable
+        ``stage(what, share)`` is told what happens next and which share of the whole is done.
+    """
+    clock = _Clock(options.time_limit)
+    _check_labels(empty, options.target)
+    task = guess_task(cells[~empty]) if options.task == "auto" else options.task
+    stage("looking at the columns", 0.0)
+    try:
+        plan = plan_columns(
+            frame,
+            target=options.target,
+            id_columns=options.id_columns,
+            ignore=options.ignore,
+            group=options.group,
+            sources=dict(options.sources) or None,
+            scale=options.scale,
+        )
+    except ValueError as error:  # a source that names no column
+        raise LabelingError(str(error)) from None
+    if not plan.used:
+        raise LabelingError(
+            "No column is left to learn from: "
+            + "; ".join(f"{column.name} ({column.reason})" for column in plan.left_out[:5])
+            + "."
+        )
+    encoder = make_encoder(plan)
+    X = np.asarray(encoder.fit(frame).transform(frame), dtype=np.float64)
+    groups = None if options.group is None else frame[options.group].astype(str).to_numpy()
+    job = _Classes if task == "classification" else _Numbers
+    work = job(X, cells, empty, groups, _library(encoder, plan), options, clock)
+    work.fit(stage)
+    stage("filling in the labels", 0.95)
+    filled, beside = work.model.cells(X[empty], options.target)
+    values = np.full(len(cells), None, dtype=object)
+    values[empty] = filled
+    extra = {name: np.full(len(cells), "", dtype=object) for name in beside}
+    for name, texts in beside.items():
+        extra[name][empty] = texts
+    model = Pipeline([("encode", encoder), ("model", work.model)])
+    report = {
+        "task": task,
+        "task_was": "guessed" if options.task == "auto" else "given",
+        "rows": len(cells),
+        "rows_labeled": int((~empty).sum()),
+        "rows_filled": int(empty.sum()),
+        "columns": {
+            "used": {column.name: column.kind for column in plan.used},
+            "left_out": {column.name: column.reason for column in plan.left_out if column.name != options.target},
+        },
+        **work.report(),
+        "seconds": round(clock.elapsed, 2),
+    }
+    return Labeling(values, extra, report, model)
+
+
+def guess_task(labels: np.ndarray) -> str:
+    """Return ``"regression"`` where the given cells are many different numbers, else ``"classification"``."""
+    numbers = as_numbers(labels)
+    if numbers is None:
+        return "classification"
+    distinct = len(np.unique(numbers))
+    fractions = np.any(numbers != np.trunc(numbers))
+    many = distinct > MANY_VALUES or (fractions and distinct > MANY_VALUES / 2)
+    return "regression" if many else "classification"
+
+
+def as_numbers(labels: np.ndarray) -> np.ndarray | None:
+    """Return texts as finite numbers, or None if one of them is not."""
+    try:
+        numbers = np.array([float(text) for text in labels])
+    except ValueError:
+        return None
+    return numbers if np.isfinite(numbers).all() else None
+
+
+class _Clock:
+    """Seconds since the start, and what a fit may take of those that are left."""
+
+    def __init__(self, limit: float | None):
+        self.limit = limit
+        self.started = time.perf_counter()
+
+    @property
+    def elapsed(self) -> float:
+        return time.perf_counter() - self.started
+
+    def share(self, n_fits: int) -> float | None:
+        """Return the seconds that each of ``n_fits`` fits may take; half of the rest is for all else."""
+        return None if self.limit is None else max(1.0, 0.5 * (self.limit - self.elapsed) / n_fits)
+
+
+class _Work:
+    """What both tasks share: the folds, the mixture's parameters and the report about it."""
+
+    target_kind = ""
+
+    def __init__(
+        self,
+        X: np.ndarray,
+        cells: np.ndarray,
+        empty: np.ndarray,
+        groups: np.ndarray | None,
+        library: KernelLibrary,
+        options: LabelingOptions,
+        clock: _Clock,
+    ):
+        self.X, self.empty, self.groups = X, empty, groups
+        self.labeled = np.flatnonzero(~empty)
+        self.library, self.options, self.clock = library, options, clock
+        self.n_folds = N_FOLDS
+        self.y = self.read(cells)
+        self.folds = self._folds()
+        self.model: Any = None
+        self.mixture: Any = None
+
+    def read(self, cells: np.ndarray) -> np.ndarray:
+        """Return y from the target's cells; may lower ``n_folds``."""
+        raise NotImplementedError
+
+    def _folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        n_splits = self.n_folds
+        if self.groups is not None:
+            n_splits = min(n_splits, len(np.unique(self.groups[self.labeled])))
+        if n_splits < 2:
+            raise LabelingError("Cross-validation needs labelled rows in at least two groups, and two of each class.")
+        split = SemiSupervisedSplit(n_splits, target=self.target_kind, random_state=self.options.seed)
+        try:
+            return list(split.split(self.X, self.y, self.groups))
+        except ValueError as error:
+            raise LabelingError(str(error)) from None
+
+    def parameters(self, stage: Stage) -> dict[str, Any]:
+        """Return what the mixture is made with: a share of the time for each fold and two for the last fit."""
+        n_fits = len(self.folds) + 1
+        started = [0]
+
+        def told(state: Any) -> None:
+            if state.iteration == 1:
+                started[0] += 1
+                last = started[0] == n_fits
+                what = "fitting on all rows" if last else f"cross-validating, part {started[0]} of {n_fits - 1}"
+                stage(what, 0.1 + 0.8 * (started[0] - 1) / n_fits)
+
+        return {
+            "kernels": self.library,
+            "max_candidates": MAX_CANDIDATES,
+            "max_time": self.clock.share(n_fits + 1),
+            "random_state": self.options.seed,
+            "callback": told,
+        }
+
+    def about_mixture(self) -> dict[str, Any]:
+        certificate = self.mixture.certificate_
+        return {
+            "kernels": self.mixture.kernel_usage_,
+            "basis_functions": self.mixture.n_columns_,
+            "certificate": {
+                "kind": certificate.kind,
+                "gap": certificate.gap,
+                "relative": certificate.relative,
+                "objective": certificate.objective,
+                "status": self.mixture.status_.value,
+                "candidates": len(self.mixture.candidates_),
+                "rows": len(self.X),
+            },
+        }
+
+
+class _Classes(_Work):
+    """Classification: errors beside those of the majority and of SVC, probabilities by out-of-fold sigmoids."""
+
+    target_kind = "classes"
+
+    def read(self, cells: np.ndarray) -> np.ndarray:
+        classes, counts = np.unique(cells[~self.empty].astype(str), return_counts=True)
+        target = self.options.target
+        if len(classes) < 2:
+            raise LabelingError(f"All given cells of {target!r} are {classes[0]!r}; at least two classes are needed.")
+        if counts.min() < 2:
+            raise LabelingError(
+                f"The class {classes[counts.argmin()]!r} of {target!r} has only one labelled row; every class needs "
+                f"at least 2 ({MIN_LABELS} for probabilities). Label more rows, or empty that cell."
+            )
+        self.counts = dict(zip(classes.tolist(), counts.tolist(), strict=True))
+        self.calibrated = int(counts.min()) >= MIN_LABELS
+        self.n_folds = min(N_FOLDS, int(counts.min()))
+        y = cells.astype(object)
+        y[self.empty] = None
+        return y
+
+    def fit(self, stage: Stage) -> None:
+        mixture = SSMKClassifier(**self.parameters(stage), unlabeled=None)
+        model = SigmoidCalibratedClassifier(mixture, cv=self.folds, min_labels=2, unlabeled=None)
+        model.fit(self.X, self.y)
+        self.mixture = model.estimator_
+        self.mixture.callback = mixture.callback = None  # what is saved does not talk
+        model.cv = None
+        self.model = ClassModel(model, self.calibrated)
+        self.errors = self._errors(model)
+
+    def _errors(self, model: SigmoidCalibratedClassifier) -> dict[str, Any]:
+        given = self.y[model.oof_rows_].astype(str)
+        decision = model.oof_decision_
+        codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
+        svc, majority = (np.full(len(self.X), "", dtype=object) for _ in range(2))
+        for train, test in self.folds:
+            known = np.intersect1d(train, self.labeled)
+            labels = self.y[known].astype(str)
+            svc[test] = SVC(C=10.0).fit(self.X[known], labels).predict(self.X[test])
+            values, counts = np.unique(labels, return_counts=True)
+            majority[test] = values[counts.argmax()]
+        predictions = {
+            "kernelweave": model.classes_[codes].astype(str),
+            "majority class": majority[model.oof_rows_].astype(str),
+            "SVC": svc[model.oof_rows_].astype(str),
+        }
+        return {name: _error(given, predicted) for name, predicted in predictions.items()}
+
+    def report(self) -> dict[str, Any]:
+        probabilities = "calibrated out of fold"
+        if not self.calibrated:
+            probabilities = f"not given: a class has fewer than {MIN_LABELS} labelled rows"
+        return {
+            "classes": self.counts,
+            "errors": self.errors,
+            "probabilities": probabilities,
+            **self.about_mixture(),
+        }
+
+
+class _Numbers(_Work):
+    """Regression on the standardised target: errors beside those of the mean and of SVR, intervals from residuals."""
+
+    target_kind = "numbers"
+
+    def read(self, cells: np.ndarray) -> np.ndarray:
+        numbers = as_numbers(cells[~self.empty])
+        if numbers is None:
+            raise LabelingError(f"Regression needs numbers, and {self.options.target!r} holds other cells too.")
+        self.center, self.unit = float(numbers.mean()), float(numbers.std()) or 1.0
+        self.n_folds = min(N_FOLDS, len(numbers))
+        y = np.full(len(cells), np.nan)
+        y[~self.empty] = (numbers - self.center) / self.unit
+        return y
+
+    def fit(self, stage: Stage) -> None:
+        mixture = SSMKRegressor(**self.parameters(stage), epsilon=INSENSITIVE)
+        predicted = {name: np.empty(len(self.X)) for name in ("kernelweave", "mean", "SVR")}
+        for train, test in self.folds:
+            known = np.intersect1d(train, self.labeled)
+            predicted["kernelweave"][test] = clone(mixture).fit(self.X[train], self.y[train]).predict(self.X[test])
+            svr = SVR(C=10.0, epsilon=INSENSITIVE).fit(self.X[known], self.y[known])
+            predicted["SVR"][test] = svr.predict(self.X[test])
+            predicted["mean"][test] = self.y[known].mean()
+        truth = self.y[self.labeled]
+        residuals = {name: self.unit * (values[self.labeled] - truth) for name, values in predicted.items()}
+        self.errors = {
+            name: {"mean_absolute_error": float(np.abs(r).mean()), "rmse": float(np.sqrt((r**2).mean()))}
+            for name, r in residuals.items()
+        }
+        self.mixture = mixture.fit(self.X, self.y)
+        self.mixture.callback = None
+        self.radius = covering_radius(residuals["kernelweave"])
+        self.model = NumberModel(self.mixture, self.center, self.unit, self.radius)
+
+    def report(self) -> dict[str, Any]:
+        return {"errors": self.errors, "interval_radius": self.radius, **self.about_mixture()}
+
+
+class _Fitted(BaseEstimator):
+    """The last step of a pipeline whose steps were fitted one by one; fitting it again does nothing."""
+
+    def fit(self, X: Any, y: Any = None) -> _Fitted:
+        """Do nothing."""
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+
+class ClassModel(_Fitted):
+    """A calibrated mixture that fills cells: the mixture's class, its probability and its margin."""
+
+    def __init__(self, calibrated: Any, has_probabilities: bool):
+        self.calibrated = calibrated
+        self.has_probabilities = has_probabilities
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the class of each row."""
+        return self.calibrated.estimator_.predict(X)
+
+    def cells(self, X: Any, target: str) -> tuple[np.ndarray, dict[str, list[str]]]:
+        """Return the texts that fill the target's cells, and those of the columns beside it."""
+        mixture = self.calibrated.estimator_
+        decision = mixture.decision_function(X)
+        if decision.ndim == 1:
+            codes, margin = (decision > 0).astype(int), np.abs(decision)
+        else:
+            best = np.sort(decision, axis=1)
+            codes, margin = decision.argmax(axis=1), best[:, -1] - best[:, -2]
+        texts = [""] * len(codes)
+        if self.has_probabilities:
+            chosen = self.calibrated.predict_proba(X)[np.arange(len(codes)), codes]
+            texts = [f"{value:.4f}" for value in chosen]
+        extra = {f"{target}_probability": texts, f"{target}_margin": [f"{value:.4f}" for value in margin]}
+        return mixture.classes_[codes].astype(object), extra
+
+
+class NumberModel(_Fitted):
+    """A mixture for the standardised target that fills cells: the number and the ends of its interval."""
+
+    def __init__(self, mixture: Any, center: float, unit: float, radius: float):
+        self.mixture = mixture
+        self.center = center
+        self.unit = unit
+        self.radius = radius
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the number of each row."""
+        return self.center + self.unit * self.mixture.predict(X)
+
+    def cells(self, X: Any, target: str) -> tuple[np.ndarray, dict[str, list[str]]]:
+        """Return the texts that fill the target's cells, and those of the columns beside it."""
+        values = self.predict(X)
+        known = math.isfinite(self.radius)
+        low = [f"{value - self.radius:.6g}" if known else "" for value in values]
+        high = [f"{value + self.radius:.6g}" if known else "" for value in values]
+        return np.array([f"{v:.6g}" for v in values], dtype=object), {f"{target}_low": low, f"{target}_high": high}
+
+
+def wilson_interval(n_wrong: float, n_rows: int) -> tuple[float, float]:
+    """Return the 95 % interval of an error rate."""
+    z = 1.959964
+    share = n_wrong / n_rows
+    center = share + z**2 / (2 * n_rows)
+    spread = z * math.sqrt(share * (1 - share) / n_rows + z**2 / (4 * n_rows**2))
+    return max(0.0, (center - spread) / (1 + z**2 / n_rows)), min(1.0, (center + spread) / (1 + z**2 / n_rows))
+
+
+def covering_radius(residuals: np.ndarray) -> float:
+    """Return the radius of an interval that covers a new residual with probability ``COVERAGE``; NaN if too few."""
+    sizes = np.sort(np.abs(residuals))
+    rank = math.ceil(COVERAGE * (len(sizes) + 1))  # conformal: one more than there are
+    return float(sizes[rank - 1]) if rank <= len(sizes) else math.nan
+
+
+def _error(given: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+    wrong = int((given != predicted).sum())
+    return {
+        "error": wrong / len(given),
+        "interval": list(wilson_interval(wrong, len(given))),
+        "balanced_error": 1.0 - float(balanced_accuracy_score(given, predicted)),
+    }
+
+
+def _check_labels(empty: np.ndarray, target: str) -> None:
+    if not empty.any():
+        raise LabelingError(f"The column {target!r} has no empty cell: there is nothing to fill in.")
+    if empty.all():
+        raise LabelingError(f"The column {target!r} is empty: label some rows first.")
+
+
+def _library(encoder: Any, plan: ColumnPlan) -> KernelLibrary:
+    """Return the default library, or one family of kernels for each source."""
+    sources = source_positions(encoder, plan)
+    if len(sources) < 2:
+        return default_library()
+    return KernelLibrary(
+        [
+            (f"{name}: {kernel!r}", OnColumns(kernel, list(positions), source=name))
+            for name, positions in ((source or "other columns", where) for source, where in sources.items())
+            for kernel in (Linear(), *rbf_family())
+        ]
+    )

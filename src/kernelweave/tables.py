@@ -1,0 +1,499 @@
+r"""A table on disk, read so that a copy can differ from it in the filled cells and the appended columns only.
+
+The copy never goes through parsed values. A text file is kept as the bytes it is; what is read is where its cells end,
+one matrix ``ends`` of shape (1 + n_rows, n_columns), header first. A cell ends at a delimiter, at ``\n``, ``\r\n`` or
+``\r``, or with the file, unless that byte lies within quotes; the copy is spliced at these places. The rules:
+
+1. A quoted cell begins with a quote right after a delimiter or line end; a doubled quote in it is a quote. A quote
+   anywhere else is an ordinary character (``5" pipe``), as for Python's ``csv``.
+2. A blank line is not a row and stays where it is. In a table of one column a blank line *between* rows is a row
+   whose cell is empty; those after the last row are not.
+3. Bytes are UTF-8, UTF-16 with a byte-order mark, or else Windows-1252 (Latin-1 where that has no such character).
+   Each of these decodings can be undone exactly. UTF-16 is held as UTF-8, so that delimiters are single bytes.
+4. A cell is empty if its text is, quoted or not, or if it is a null of Parquet; ``NA``, ``None`` and ``nan`` are texts.
+   The text of a number in Parquet is the shortest there is: ``-1`` for -1.0.
+5. An output is written to a temporary file beside it, flushed to the disk and renamed: it exists whole or not at all.
+"""
+
+from __future__ import annotations
+
+import codecs
+import contextlib
+import errno
+import functools
+import glob
+import importlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+from typing import Any, BinaryIO, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["Fault", "Table", "TableError", "atomic_write", "check_output", "is_empty", "read_table", "write_filled"]
+
+DELIMITERS = ",;\t|"
+SAMPLE = 1 << 20  # bytes from which the delimiter is guessed
+MAX_PIECES = 100_000  # joined before they are written
+LF, CR = b"\n\r"
+MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+SIGNATURES = {b"PK\x03\x04": "an Excel workbook or a zip", b"\x1f\x8b": "a gzip archive", b"PAR1": "broken Parquet"}
+StrPath = str | os.PathLike[str]
+Texts = NDArray[np.object_]  # of str
+Positions = NDArray[np.int64]
+Values = Sequence[str | None]
+Extra = Mapping[str, Sequence[str]]
+Writer = Callable[[BinaryIO], object]
+
+# The exit code of each way to fail, from 10 on. New ones come last: scripts know these numbers.
+Fault = IntEnum(
+    "Fault",
+    "NOT_FOUND UNREADABLE NOT_A_TABLE EMPTY NO_ROWS RAGGED BAD_NAMES UNDECODABLE NO_SUCH_COLUMN UNSUPPORTED "
+    "UNENCODABLE NOT_WRITABLE NO_SPACE SAME_FILE",
+    start=10,
+)
+
+
+class TableError(Exception):
+    """One sentence on what is wrong with a table or an output, and the exit code that says which kind it is."""
+
+    def __init__(self, code: Fault, message: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+def read_table(path: StrPath) -> Table:
+    """The table in a file: CSV or TSV with a header row, or Parquet, told apart by their content.
+
+    The delimiter is whichever of comma, semicolon, tab and bar cuts the first megabyte into the most regular rows; a
+    name that ends in ``.tsv`` or ``.tab`` forces the tab. Where there is no table, a TableError says why.
+    """
+    path = Path(path)
+    try:
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        kinds: dict[type, Fault] = {FileNotFoundError: Fault.NOT_FOUND, IsADirectoryError: Fault.NOT_A_TABLE}
+        code = kinds.get(type(error), Fault.UNREADABLE)
+        raise TableError(code, f"'{path}' cannot be read: {_reason(error)}.") from None
+    if raw.startswith(b"PAR1") and raw.endswith(b"PAR1") and len(raw) > 8:
+        return ParquetTable.parse(path, raw)
+    return TextTable.parse(path, raw)
+
+
+def is_empty(table: Table, name: str, unlabeled: str | None = None) -> NDArray[np.bool_]:
+    """Which cells of a column are empty, or have the text `unlabeled` if that is given; shape (n_rows,)."""
+    return np.array([text in ("", unlabeled) for text in table.column(name)], dtype=bool)
+
+
+def write_filled(
+    table: Table, target: str, values: Values, extra: Extra, out: StrPath, unlabeled: str | None = None
+) -> None:
+    r"""Write a copy of the table in which empty cells of one column are filled and columns are appended.
+
+    Parameters
+    ----------
+    table, target : Table, str
+        The table, and the column to fill.
+    values : sequence of str or None, of length n_rows
+        The new text of the row's cell; None leaves it as it is. A cell that is not empty must stay.
+    extra : mapping of str to sequence of str, each of length n_rows
+        The appended columns. Their names must be new. In Parquet they are numbers where all their texts are.
+    out : path
+        Never the file that the table was read from.
+    unlabeled : str or None
+        As in `is_empty`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "in.csv").write_bytes(b'id;kind\r\n007;"NA"\r\n008;\r\n')
+    >>> table = read_table(folder / "in.csv")
+    >>> write_filled(table, "kind", [None, "a;b"], {"margin": ["", "1.50"]}, folder / "out.csv")
+    >>> (folder / "out.csv").read_bytes()
+    b'id;kind;margin\r\n007;"NA";\r\n008;"a;b";1.50\r\n'
+    """
+    check_output(out, table.path)
+    for row, (value, empty) in enumerate(zip(values, is_empty(table, target, unlabeled), strict=True)):
+        if value is not None and not empty:
+            raise ValueError(f"row {row} of column '{target}' is not empty, so it must not be filled")
+    if clash := [name for name in extra if name in table.names]:
+        raise TableError(Fault.BAD_NAMES, f"'{table.path}' already has a column '{clash[0]}'; it would appear twice.")
+    atomic_write(out, table.filled(target, values, extra))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table:
+    """What CSV and Parquet tables share: column names, and the text of every cell."""
+
+    format: ClassVar[str]
+    path: Path
+    names: list[str]
+    n_rows: int
+
+    def column(self, name: str) -> Texts:
+        """Text of the column's cells, without quotes, "" where empty; ndarray of shape (n_rows,), dtype object."""
+        raise NotImplementedError
+
+    def frame(self, names: Sequence[str] | None = None) -> Any:
+        """The columns, or those named, as a pandas frame: from text all str objects, from Parquet as typed there."""
+        raise NotImplementedError
+
+    def filled(self, target: str, values: Values, extra: Extra) -> Writer:
+        """What writes the copy to an open file; whatever the values can do wrong has been tried by then."""
+        raise NotImplementedError
+
+    def position(self, name: str) -> int:
+        """Number of the column called `name`."""
+        if name not in self.names:
+            known = ", ".join(f"'{other}'" for other in self.names[:8]) + ", ..." * (len(self.names) > 8)
+            raise TableError(Fault.NO_SUCH_COLUMN, f"'{self.path}' has no column '{name}'; it has {known}.")
+        return self.names.index(name)
+
+
+def _check_header(path: Path, names: list[str], n_rows: int) -> None:
+    if nameless := [j for j, name in enumerate(names, 1) if not name.strip()]:
+        raise TableError(Fault.BAD_NAMES, f"Column {nameless[0]} of '{path}' has no name in the header; give it one.")
+    if len(set(names)) < len(names):
+        twice = next(name for j, name in enumerate(names) if name in names[:j])
+        raise TableError(Fault.BAD_NAMES, f"'{path}' has more than one column '{twice}'; rename all but one.")
+    if not n_rows:
+        raise TableError(Fault.NO_ROWS, f"'{path}' has column names but no rows.")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class TextTable(Table):
+    """A CSV or TSV file as its own bytes and the places where its cells end."""
+
+    format = "csv"
+    delimiter: str
+    line_end: str  # the header's; others may occur, and are kept
+    mark: bytes  # byte-order mark
+    body: bytes  # what follows it, UTF-16 as UTF-8
+    codec: str  # of `body`
+    encoding: str  # of the file: "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be", "cp1252" or "latin-1"
+    starts: Positions  # of the header and each row, in `body`
+    ends: Positions  # of their cells; the next cell of the row begins one byte later
+
+    @classmethod
+    def parse(cls, path: Path, raw: bytes) -> TextTable:
+        mark, body, codec, encoding = _decode(path, raw)
+        if not body.strip():
+            raise TableError(Fault.EMPTY, f"'{path}' is empty.")
+        delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else _guess_delimiter(body)
+        lines = _scan(body, delimiter)
+        if lines.open_quote is not None:
+            line = _line_number(body, lines.open_quote)
+            raise TableError(Fault.NOT_A_TABLE, f"The quote that opens in line {line} of '{path}' is never closed.")
+        rows = lines.starts < lines.ends  # all but the blank lines
+        header, last = np.flatnonzero(rows)[[0, -1]]
+        n_columns = int(lines.n_cells[header])
+        if n_columns == 1:
+            rows[header:last] = True
+        if len(ragged := np.flatnonzero(rows & (lines.n_cells != n_columns))):
+            line, n_cells = _line_number(body, lines.starts[ragged[0]]), lines.n_cells[ragged[0]]
+            message = f"Line {line} of '{path}' has {n_cells} cell(s) where the header has {n_columns}."
+            raise TableError(Fault.RAGGED, message)
+        starts = lines.starts[rows]
+        ends = (lines.stops if rows.all() else lines.stops[np.repeat(rows, lines.n_cells)]).reshape(-1, n_columns)
+        names = list(_texts(body, codec, np.append(starts[0], ends[0, :-1] + 1), ends[0]))
+        _check_header(path, names, len(starts) - 1)
+        line_end = next(end for end in ("\r\n", "\r", "\n") if body.startswith(end.encode(), ends[0, -1]))
+        return cls(path, names, len(starts) - 1, delimiter, line_end, mark, body, codec, encoding, starts, ends)
+
+    def column(self, name: str) -> Texts:
+        starts, ends = self._spans(name)
+        return _texts(self.body, self.codec, starts[1:], ends[1:])
+
+    def frame(self, names: Sequence[str] | None = None) -> Any:
+        columns = {name: self.column(name) for name in (self.names if names is None else names)}
+        return _need("pandas").DataFrame(columns, dtype=object, copy=False)
+
+    def filled(self, target: str, values: Values, extra: Extra) -> Writer:
+        starts, ends = self._spans(target)
+        encoded = functools.lru_cache(1 << 16)(self._encoded)
+        cells = zip([None, *values], _is_quoted(self.body, starts, ends).tolist(), strict=True)
+        inserts = [b"" if text is None else encoded(target, text, quoted) for text, quoted in cells]
+        # A cell that stays is cut out nowhere, and nothing is put there.
+        cut_ends = np.where([True, *(value is None for value in values)], starts, ends)
+        columns = [[encoded(name, text) for text in (name, *texts)] for name, texts in extra.items()]
+        comma = self.delimiter.encode()
+        tails = [comma + comma.join(cells) for cells in zip(*columns, strict=True)] or [b""] * (self.n_rows + 1)
+        places = zip(starts.tolist(), cut_ends.tolist(), self.ends[:, -1].tolist(), inserts, tails, strict=True)
+
+        def write(file: BinaryIO) -> None:
+            file.write(self.mark)
+            cursor = 0
+            pieces: list[bytes] = []
+            for cut, cut_end, row_end, insert, tail in places:
+                pieces += (self.body[cursor:cut], insert, self.body[cut_end:row_end], tail)
+                cursor = row_end
+                if len(pieces) > MAX_PIECES:
+                    file.write(self._in_file(pieces))
+                    pieces = []
+            file.write(self._in_file([*pieces, self.body[cursor:]]))
+
+        return write
+
+    def _spans(self, name: str) -> tuple[Positions, Positions]:
+        j = self.position(name)
+        return (self.ends[:, j - 1] + 1 if j else self.starts), self.ends[:, j]
+
+    def _encoded(self, name: str, text: str, quoted: bool = False) -> bytes:
+        if quoted or any(special in text for special in (self.delimiter, '"', "\n", "\r")):
+            text = '"' + text.replace('"', '""') + '"'
+        try:
+            return text.encode(self.codec)
+        except UnicodeEncodeError as error:
+            message = f"{text[error.start]!r} for column '{name}' is not in {self.encoding}, in which '{self.path}' is."
+            raise TableError(Fault.UNENCODABLE, message) from None
+
+    def _in_file(self, pieces: list[bytes]) -> bytes:
+        joined = b"".join(pieces)
+        return joined.decode().encode(self.encoding) if self.encoding.startswith("utf-16") else joined
+
+
+def _decode(path: Path, raw: bytes) -> tuple[bytes, bytes, str, str]:
+    for signature, what in SIGNATURES.items():
+        if raw.startswith(signature) and b"\0" in raw:
+            raise TableError(Fault.NOT_A_TABLE, f"'{path}' is not a table but {what}.")
+    marked = [mark for mark in MARKS if raw.startswith(mark)]
+    mark, candidates = (marked[0], [MARKS[marked[0]]]) if marked else (b"", ["utf-8", "cp1252", "latin-1"])
+    for encoding in candidates:
+        with contextlib.suppress(UnicodeDecodeError):
+            text = raw[len(mark) :].decode(encoding)
+            break
+    else:
+        raise TableError(Fault.UNDECODABLE, f"'{path}' has the byte-order mark of {encoding} but is not {encoding}.")
+    codec = encoding if encoding in ("cp1252", "latin-1") else "utf-8"
+    body = text.encode() if encoding.startswith("utf-16") else raw[len(mark) :]
+    head = body[:SAMPLE]
+    # Random bytes hold 11 % of these; a text at most a stray form feed, escape or Ctrl-Z.
+    n_control = len(head) - len(head.translate(None, bytes({*range(32)} - set(b"\t\n\r"))))
+    if b"\0" in body or n_control > 1 + 0.05 * len(head):
+        raise TableError(Fault.NOT_A_TABLE, f"'{path}' is not a table: it is neither text nor Parquet.")
+    return mark, body, codec, encoding
+
+
+class _Lines(NamedTuple):  # line ends within quotes do not count; a blank line has one cell
+    stops: Positions  # where cells end, line by line
+    n_cells: Positions
+    starts: Positions
+    ends: Positions
+    open_quote: int | None  # where the quote is that is never closed
+
+
+def _scan(body: bytes, delimiter: str) -> _Lines:
+    data = np.frombuffer(body, np.uint8)
+    is_stop = (data == ord(delimiter)) | (data == LF) | (data == CR)
+    is_stop[1:] &= ~((data[1:] == LF) & (data[:-1] == CR))  # of the pair, the first is the stop
+    inside, open_quote = _inside_quotes(body, delimiter) if b'"' in body else (False, None)
+    stops = np.flatnonzero(is_stop & ~np.asarray(inside))
+    last_cells = np.flatnonzero(data[stops] != ord(delimiter))
+    ends = stops[last_cells]
+    starts = np.append(0, ends + 1 + ((data[ends] == CR) & (data.take(ends + 1, mode="clip") == LF)))
+    if starts[-1] < len(data):  # the last line has no line end
+        last_cells, ends = np.append(last_cells, len(stops)), np.append(ends, len(data))
+        stops = np.append(stops, len(data))
+    return _Lines(stops, np.diff(last_cells, prepend=-1), starts[: len(ends)], ends, open_quote)
+
+
+def _inside_quotes(body: bytes, delimiter: str) -> tuple[NDArray[np.bool_], int | None]:
+    """Which bytes, quotes apart, lie within quotes; and where the quote is that is never closed."""
+    data = np.frombuffer(body, np.uint8)
+    quotes = np.flatnonzero(data == ord('"'))
+    border = np.zeros(256, dtype=bool)
+    border[[ord(delimiter), LF, CR, ord('"')]] = True
+    # If quotes stand at the borders of cells or are doubled, and nowhere else, an odd number of them before a byte
+    # says that it is inside. At the ends of the file "clip" finds the quote itself.
+    neighbors = np.append(quotes[::2] - 1, quotes[1::2] + 1)
+    if len(quotes) % 2 == 0 and border[data.take(neighbors, mode="clip")].all():
+        return np.cumsum(data == ord('"'), dtype=np.uint8) % 2 == 1, None
+    # The quote comes first in the pattern, and then the look back, so that the search jumps from quote to quote.
+    pattern = re.compile(rb'"(?:(?<=\A")|(?<=[\r\n%s]"))(?:[^"]++|"")*+("?)' % delimiter.encode())
+    spans = np.fromiter((at for match in pattern.finditer(body) for at in match.span()), np.int64)
+    change = np.zeros(len(data) + 1, dtype=np.int8)
+    change[spans[::2]], change[spans[1::2]] = 1, -1
+    last = pattern.match(body, spans[-2]) if len(spans) else None
+    return np.cumsum(change[:-1], dtype=np.int8) == 1, last.start() if last and not last[1] else None
+
+
+def _guess_delimiter(body: bytes) -> str:
+    def regularity(delimiter: str) -> tuple[float, int]:
+        lines = _scan(body[:SAMPLE], delimiter)
+        n_cells = lines.n_cells[lines.starts < lines.ends]
+        n_cells = n_cells[:-1] if len(body) > SAMPLE and len(n_cells) > 1 else n_cells  # the last line is cut short
+        return float(np.mean(n_cells == n_cells[0])) * (n_cells[0] > 1), int(n_cells[0])
+
+    return max(DELIMITERS, key=regularity)
+
+
+def _line_number(body: bytes, at: int) -> int:
+    return 1 + sum(sign * body.count(end, 0, at) for end, sign in ((b"\n", 1), (b"\r", 1), (b"\r\n", -1)))
+
+
+def _is_quoted(body: bytes, starts: Positions, ends: Positions) -> NDArray[np.bool_]:
+    return (np.frombuffer(body, np.uint8).take(starts, mode="clip") == ord('"')) & (starts < ends)
+
+
+def _texts(body: bytes, codec: str, starts: Positions, ends: Positions) -> Texts:
+    quoted = _is_quoted(body, starts, ends)
+    bare = quoted & _is_quoted(body, ends - 1, ends) & (ends - starts > 1)  # what lies between the quotes is cut out
+    places = zip((starts + bare).tolist(), (ends - bare).tolist(), strict=True)
+    texts = np.empty(len(starts), dtype=object)
+    if codec == "utf-8" and not body.isascii():
+        texts[:] = [body[start:end].decode() for start, end in places]
+    else:  # a byte is a character
+        whole = body.decode(codec)
+        texts[:] = [whole[start:end] for start, end in places]
+    for i in np.flatnonzero(quoted):
+        if '"' in texts[i]:
+            # What follows the closing quote up to the delimiter belongs to the cell, as for Python's csv.
+            cell = f'"{texts[i]}"' if bare[i] else texts[i]
+            inside, after = re.fullmatch(r'"((?:[^"]++|"")*+)"(.*)', cell, re.DOTALL).groups()  # type: ignore[union-attr]
+            texts[i] = inside.replace('""', '"') + after
+    return texts
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParquetTable(Table):
+    """A Parquet file as the Arrow table in it, and how that was stored."""
+
+    format = "parquet"
+    arrow: Any  # pyarrow.Table
+    options: dict[str, Any]
+
+    @classmethod
+    def parse(cls, path: Path, raw: bytes) -> ParquetTable:
+        pa, parquet = _need("pyarrow"), _need("pyarrow.parquet")
+        try:
+            file = parquet.ParquetFile(pa.BufferReader(raw))
+            arrow = file.read()
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(Fault.NOT_A_TABLE, f"'{path}' is a broken Parquet file: {_reason(error)}.") from None
+        _check_header(path, arrow.column_names, arrow.num_rows)
+        group = file.metadata.row_group(0)
+        options = {
+            "compression": group.column(0).compression.replace("UNCOMPRESSED", "NONE"),
+            "row_group_size": group.num_rows,
+        }
+        return cls(path, arrow.column_names, arrow.num_rows, arrow, options)
+
+    def column(self, name: str) -> Texts:
+        cells = self.arrow.column(self.position(name))
+        with contextlib.suppress(NotImplementedError, ValueError):  # lists and bytes have no text of their own
+            cells = cells.cast("string")
+        texts = np.empty(self.n_rows, dtype=object)
+        texts[:] = ["" if cell is None else str(cell) for cell in cells.to_pylist()]
+        return texts
+
+    def frame(self, names: Sequence[str] | None = None) -> Any:
+        _need("pandas")
+        # Otherwise what pandas noted down as its index would be no column of the frame.
+        return self.arrow.select(self.names if names is None else list(names)).to_pandas(ignore_metadata=True)
+
+    def filled(self, target: str, values: Values, extra: Extra) -> Writer:
+        pa, j = _need("pyarrow"), self.position(target)
+        field = self.arrow.schema.field(j)
+        try:
+            arrow = self.arrow.set_column(j, field, _fill(self.arrow.column(j).combine_chunks(), values))
+        except (ValueError, NotImplementedError) as error:
+            message = f"Column '{target}' of '{self.path}' holds {field.type} and cannot be filled: {_reason(error)}."
+            raise TableError(Fault.UNSUPPORTED, message) from None
+        for name, texts in extra.items():
+            cells = pa.array([text or None for text in texts], "string")
+            with contextlib.suppress(ValueError):
+                cells = cells.cast("float64")
+            arrow = arrow.append_column(name, cells)
+        return lambda file: _need("pyarrow.parquet").write_table(arrow, file, **self.options)
+
+
+def _fill(cells: Any, values: Values) -> Any:
+    pa, compute = _need("pyarrow"), _need("pyarrow.compute")
+    mask = pa.array([value is not None for value in values])
+    texts = pa.array(list(values), "string")
+    if not pa.types.is_dictionary(cells.type):
+        return compute.if_else(mask, texts.cast(cells.type), cells)
+    # The categories keep their order; new ones come after them.
+    inserts = texts.cast(cells.type.value_type)
+    new = inserts.filter(compute.invert(compute.is_in(inserts, cells.dictionary))).unique().drop_null()
+    categories = pa.concat_arrays([cells.dictionary, new])
+    codes = compute.if_else(mask, compute.index_in(inserts, categories), cells.indices).cast(cells.type.index_type)
+    return pa.DictionaryArray.from_arrays(codes, categories, ordered=cells.type.ordered)
+
+
+def check_output(out: StrPath, source: StrPath | None = None) -> None:
+    """Raise a TableError if `out` cannot be written, or is the file `source`; say so before the long work begins."""
+    path, exists = os.path.realpath(out), os.path.exists(out)
+    if exists and source is not None and os.path.exists(source) and os.path.samefile(path, source):
+        raise TableError(Fault.SAME_FILE, f"The output '{out}' is the input itself, which is never overwritten.")
+    folder = os.path.dirname(path)
+    for wrong, why in (
+        (not os.path.isdir(folder), f"there is no folder '{folder}'"),
+        (exists and not os.path.isfile(path), "it is not a file"),  # renaming would replace even /dev/null
+        (not os.access(path if exists else folder, os.W_OK), "permission denied"),
+    ):
+        if wrong:
+            raise TableError(Fault.NOT_WRITABLE, f"'{out}' cannot be written: {why}.")
+
+
+def atomic_write(out: StrPath, content: bytes | Writer) -> None:
+    """Write bytes, or whatever `content` writes to the open file it is given, so that `out` exists whole or not at all.
+
+    The temporary file ``.NAME.*.part`` beside `out` is removed on every error and on Ctrl-C. Only a killed process can
+    leave it behind; the next writing of the same output removes it.
+    """
+    check_output(out)
+    path = Path(os.path.realpath(out))  # through a link, not over it
+    _remove_stale(path)
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        with open(temporary, "xb") as file:
+            with contextlib.suppress(OSError):  # not every file system knows locks
+                _lock(file)
+            if path.exists():
+                os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
+            file.write(content) if isinstance(content, bytes) else content(file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        message = f"'{out}' cannot be written: {_reason(error)}."
+        raise TableError(Fault.NO_SPACE if is_full else Fault.NOT_WRITABLE, message) from None
+    finally:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+
+
+def _remove_stale(path: Path) -> None:
+    for other in path.parent.glob(glob.escape(f".{path.name}.") + "[0-9a-f]" * 8 + ".part"):
+        with contextlib.suppress(OSError):  # whoever is writing it holds the lock
+            with open(other, "rb") as file:
+                _lock(file)
+            other.unlink()
+
+
+def _lock(file: BinaryIO) -> None:
+    with contextlib.suppress(ImportError):  # Windows, where a file that someone writes cannot be removed anyway
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _need(module: str) -> Any:
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        message = f"This needs {module.partition('.')[0]}; install it with `pip install 'kernelweave[cli]'`."
+        raise TableError(Fault.UNSUPPORTED, message) from None
+
+
+def _reason(error: Exception) -> str:
+    return (getattr(error, "strerror", None) or str(error)).strip().split("\n")[0].rstrip(".")

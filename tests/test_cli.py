@@ -1,0 +1,220 @@
+import csv
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from kernelweave import cli
+from kernelweave.tables import Fault
+
+N = 60
+
+
+def rows(n=N, n_labeled=30, seed=0):
+    rng = np.random.default_rng(seed)
+    x = rng.normal(size=(n, 2))
+    kind = rng.choice(["a", "b"], n)
+    label = np.where(x[:, 0] + (kind == "a") > 0.5, "NA", "None")  # classes with awkward names
+    return [
+        [f"{i:03d}", f"{x[i, 0]:.3f}", f"{x[i, 1]:.2f}", kind[i], label[i] if i < n_labeled else ""] for i in range(n)
+    ]
+
+
+def write(path, body, header=("id", "x", "z", "kind", "y"), delimiter=","):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file, delimiter=delimiter).writerows([header, *body])
+    return path
+
+
+@pytest.fixture
+def table(tmp_path):
+    return write(tmp_path / "in.csv", rows())
+
+
+def run(*arguments):
+    """Run the command in this process; return its exit code."""
+    sys.argv = ["kernelweave", *map(str, arguments)]
+    try:
+        cli.main()
+    except SystemExit as stop:
+        return stop.code or 0
+    return 0
+
+
+@pytest.fixture(autouse=True)
+def keep_argv(monkeypatch):
+    monkeypatch.setattr(sys, "argv", sys.argv)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+
+def read(path, delimiter=","):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.reader(file, delimiter=delimiter))
+
+
+def test_label_fills_the_empty_cells_only(table, capsys):
+    assert run("label", table, "--target", "y") == 0
+    before, after = read(table), read(table.with_name("in.labeled.csv"))
+    assert after[0] == [*before[0], "y_probability", "y_margin"]
+    for old, new in zip(before[1:], after[1:], strict=True):
+        assert new[:4] == old[:4]
+        assert new[4] == old[4] or (old[4] == "" and new[4] in ("NA", "None"))
+        assert (new[5] == "") == (old[4] != "")
+    shown = capsys.readouterr().out
+    for word in ("30 rows labelled", "SVC", "majority class", "certificate: within", "left out: id"):
+        assert word in shown
+
+
+def test_the_record_repeats_the_run(table, tmp_path, capsys):
+    assert run("label", table, "--target", "y", "-o", tmp_path / "a.csv", "--seed", 7, "--json") == 0
+    printed = json.loads(capsys.readouterr().out)
+    record = json.loads((tmp_path / "a.csv.json").read_text())
+    assert printed == record
+    assert {"versions", "options", "columns", "certificate", "errors", "kernels"} <= set(record)
+    seed = record["options"]["seed"]
+    assert run("label", table, "--target", record["options"]["target"], "-o", tmp_path / "b.csv", "--seed", seed) == 0
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_a_saved_model_labels_another_table(table, tmp_path, capsys):
+    pytest.importorskip("skops")
+    assert run("label", table, "--target", "y", "--model", tmp_path / "m.skops") == 0
+    other = write(tmp_path / "other.csv", [row[:4] for row in rows(seed=1)], header=("id", "x", "z", "kind"))
+    assert run("predict", tmp_path / "m.skops", other) == 0
+    after = read(tmp_path / "other.predicted.csv")
+    assert after[0][-3:] == ["y", "y_probability", "y_margin"]
+    truth = [row[4] for row in rows(n_labeled=N, seed=1)]
+    assert np.mean([row[4] == label for row, label in zip(after[1:], truth, strict=True)]) > 0.75
+    assert run("predict", tmp_path / "m.skops", table, "-o", tmp_path / "again.csv") == 0
+    filled = [row[:5] for row in read(table.with_name("in.labeled.csv"))]
+    assert [row[:5] for row in read(tmp_path / "again.csv")] == filled
+
+
+def test_another_marker_another_delimiter_and_taken_names(tmp_path):
+    body = [[*row[:4], row[4] or "?", "p"] for row in rows()]
+    path = write(tmp_path / "in.tsv", body, ("id", "x", "z", "kind", "y", "y_probability"), delimiter="\t")
+    assert run("label", path, "--target", "y", "--unlabeled", "?") == 0
+    after = read(tmp_path / "in.labeled.tsv", "\t")
+    assert after[0][-2:] == ["y_probability_2", "y_margin"]
+    assert all(row[4] != "?" for row in after)
+
+
+def test_sources_groups_and_regression(tmp_path, capsys):
+    body = [[*row[:4], f"{float(row[1]) * 10 + 3:.2f}" if i < 30 else ""] for i, row in enumerate(rows())]
+    path = write(tmp_path / "in.csv", body)
+    options = ["--source", "left=x,kind", "--source", "right=z", "--group", "id"]
+    assert run("label", path, "--target", "y", *options) == 0
+    assert "regression (guessed)" in capsys.readouterr().out
+    assert read(tmp_path / "in.labeled.csv")[0][-2:] == ["y_low", "y_high"]
+
+
+LABEL = ("label", "in.csv", "--target", "y")
+BROKEN = {
+    "no such file": (None, ("label", "none.csv", "--target", "y"), Fault.NOT_FOUND, "none.csv"),
+    "a folder": (None, ("label", ".", "--target", "y", "-o", "o.csv"), Fault.NOT_A_TABLE, "folder|irectory"),
+    "an empty file": (b"", LABEL, Fault.EMPTY, "empty"),
+    "a header only": (b"x,y\n", LABEL, Fault.NO_ROWS, "no rows|only a header|row"),
+    "a ragged row": (b"x,y\n1,a\n1,2,3\n2,\n", LABEL, Fault.RAGGED, "Line 3"),
+    "a workbook": (b"PK\x03\x04" + bytes(99), LABEL, Fault.NOT_A_TABLE, "workbook"),
+    "binary noise": (bytes(range(256)) * 9, LABEL, Fault.NOT_A_TABLE, "not a table|table"),
+    "a name twice": (b"x,x,y\n1,2,a\n1,2,\n", LABEL, Fault.BAD_NAMES, "x"),
+    "a cut Parquet file": (b"PAR1" + bytes(50), LABEL, Fault.NOT_A_TABLE, "Parquet"),
+    "no such column": (None, ("label", "in.csv", "--target", "nope"), Fault.NO_SUCH_COLUMN, "no column 'nope'; it has"),
+    "no such ignored column": (None, (*LABEL, "--ignore", "nope"), Fault.NO_SUCH_COLUMN, "no column 'nope'"),
+    "no such group": (None, (*LABEL, "--group", "nope"), Fault.NO_SUCH_COLUMN, "no column 'nope'"),
+    "no empty cell": (b"x,y\n1,a\n2,b\n", LABEL, cli.NOT_POSSIBLE, "no empty cell"),
+    "no label": (b"x,y\n1,\n2,\n", LABEL, cli.NOT_POSSIBLE, "label some rows"),
+    "one class": (b"x,y\n1,a\n2,a\n3,\n", LABEL, cli.NOT_POSSIBLE, "two classes"),
+    "one row of a class": (b"x,y\n1.5,a\n2.1,a\n3.7,b\n4.2,\n", LABEL, cli.NOT_POSSIBLE, "only one labelled row"),
+    "no feature": (b"x,y\n1,a\n1,a\n1,b\n1,b\n1,\n", LABEL, cli.NOT_POSSIBLE, "No column is left"),
+    "regression on words": (None, (*LABEL, "--task", "regression"), cli.NOT_POSSIBLE, "needs numbers"),
+    "an unknown task": (None, (*LABEL, "--task", "guess"), cli.BAD_OPTION, "not one of auto"),
+    "an unknown scale": (None, (*LABEL, "--scale", "big"), cli.BAD_OPTION, "not one of auto"),
+    "a source without columns": (None, (*LABEL, "--source", "genes"), cli.BAD_OPTION, "NAME=COLUMNS"),
+    "a source of unknown columns": (None, (*LABEL, "--source", "g=gene_*"), cli.NOT_POSSIBLE, "gene_"),
+    "the input as output": (None, (*LABEL, "-o", "in.csv"), Fault.SAME_FILE, "never overwritten"),
+    "an output folder that is not there": (None, (*LABEL, "-o", "no/out.csv"), Fault.NOT_WRITABLE, "no folder"),
+    "a folder as output": (None, (*LABEL, "-o", "sub"), Fault.NOT_WRITABLE, "cannot be written"),
+    "a model that cannot be written": (None, (*LABEL, "--model", "no/m.skops"), Fault.NOT_WRITABLE, "no folder"),
+    "no such model": (None, ("predict", "none.skops", "in.csv"), cli.NO_MODEL, "none.skops"),
+    "a model that is none": (None, ("predict", "in.csv", "in.csv", "-o", "o.csv"), cli.NO_MODEL, "not a model file"),
+    "one group": (
+        b"x,g,y\n1.5,c,a\n2.1,c,a\n3.7,c,b\n4.2,c,b\n4.4,d,\n",
+        (*LABEL, "--group", "g"),
+        cli.NOT_POSSIBLE,
+        "group",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BROKEN, ids=str)
+def test_broken_input_gives_one_sentence_and_leaves_the_folder_as_it_was(case, table, tmp_path, monkeypatch, capsys):
+    content, arguments, code, sentence = BROKEN[case]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "sub").mkdir()
+    if content is not None:
+        table.write_bytes(content)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert run(*arguments) == int(code)
+    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kernelweave: ")]
+    assert len(lines) == 1
+    assert __import__("re").search(sentence, lines[0])
+    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    assert after == before
+    assert list((tmp_path / "sub").iterdir()) == []
+
+
+def test_a_full_disk_leaves_nothing_behind(table, tmp_path, monkeypatch, capsys):
+    def no_space(descriptor):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    assert run("label", table, "--target", "y") == int(Fault.NO_SPACE)
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+    assert "space" in capsys.readouterr().err
+
+
+def test_without_typer_the_command_says_how_to_install_it():
+    code = "import sys; sys.modules['typer'] = None; import kernelweave.cli"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip() == "The command kernelweave needs typer: pip install 'kernelweave[cli]'"
+
+
+def start(table, out):
+    command = [sys.executable, "-m", "kernelweave.cli", "label", str(table), "--target", "y", "-o", str(out)]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+
+
+def test_ctrl_c_leaves_nothing_behind(tmp_path):
+    table = write(tmp_path / "in.csv", rows(n=3000, n_labeled=400))
+    process = start(table, tmp_path / "out.csv")
+    for line in process.stderr:
+        if b"cross-validating" in line:
+            break
+    process.send_signal(signal.SIGINT)
+    assert process.wait(60) == cli.INTERRUPTED
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+@pytest.mark.slow
+def test_a_kill_leaves_no_output_or_the_whole_one(table, tmp_path):
+    process = start(table, tmp_path / "whole.csv")
+    began = time.perf_counter()
+    assert process.wait() == 0
+    took = time.perf_counter() - began
+    whole = (tmp_path / "whole.csv").read_bytes()
+    chance = random.Random(0)
+    for i in range(8):
+        out = tmp_path / f"out{i}.csv"
+        process = start(table, out)
+        time.sleep(took * chance.uniform(0.5, 1.05))
+        process.kill()
+        process.wait()
+        assert not out.exists() or out.read_bytes() == whole
