@@ -105,6 +105,13 @@ def test_another_marker_another_delimiter_and_taken_names(tmp_path):
     assert all(row[4] != "?" for row in after)
 
 
+def test_a_first_column_without_a_name_is_a_row_label(tmp_path, capsys):
+    body = [[str(i), *row] for i, row in enumerate(rows())]
+    path = write(tmp_path / "in.csv", body, ("", "id", "x", "z", "kind", "y"))
+    assert run("label", path, "--target", "y") == 0
+    assert "left out: the first column (ID-like" in capsys.readouterr().out
+
+
 def test_sources_groups_and_regression(tmp_path, capsys):
     body = [[*row[:4], f"{float(row[1]) * 10 + 3:.2f}" if i < 30 else ""] for i, row in enumerate(rows())]
     path = write(tmp_path / "in.csv", body)

@@ -278,7 +278,7 @@ def _show_columns(console: Console, columns: dict[str, Any]) -> None:
     shown = ", ".join(f"{name} ({kind})" for name, kind in list(used.items())[:10])
     console.print(f"{len(used)} columns used: {shown}{', …' if len(used) > 10 else ''}", markup=False)
     for name, reason in left_out.items():
-        console.print(f"left out: {name} ({reason})", markup=False)
+        console.print(f"left out: {name or 'the first column'} ({reason})", markup=False)
 
 
 @contextmanager

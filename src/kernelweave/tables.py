@@ -158,7 +158,8 @@ class Table:
 
 
 def _check_header(path: Path, names: list[str], n_rows: int) -> None:
-    if nameless := [j for j, name in enumerate(names, 1) if not name.strip()]:
+    nameless = [j for j, name in enumerate(names, 1) if not name.strip()]
+    if nameless and nameless != [1]:  # pandas and R write the row's label first, without a name
         raise TableError(Fault.BAD_NAMES, f"Column {nameless[0]} of '{path}' has no name in the header; give it one.")
     if len(set(names)) < len(names):
         twice = next(name for j, name in enumerate(names) if name in names[:j])
@@ -344,7 +345,7 @@ def _is_quoted(body: bytes, starts: Positions, ends: Positions) -> NDArray[np.bo
 
 def _texts(body: bytes, codec: str, starts: Positions, ends: Positions) -> Texts:
     quoted = _is_quoted(body, starts, ends)
-    bare = quoted & _is_quoted(body, ends - 1, ends) & (ends - starts > 1)  # what lies between the quotes is cut out
+    bare = quoted & _is_quoted(body, ends - 1, ends)  # nothing follows the closing quote: cut both off
     places = zip((starts + bare).tolist(), (ends - bare).tolist(), strict=True)
     texts = np.empty(len(starts), dtype=object)
     if codec == "utf-8" and not body.isascii():
