@@ -19,7 +19,8 @@ MAY_IMPORT = {
     "tables": (),
     "preprocessing": (),
     "persistence": ("kernels", "estimators", "tables"),
-    "labeling": ("estimators", "kernels", "model_selection", "preprocessing"),
+    "filling": (),
+    "labeling": ("estimators", "filling", "kernels", "model_selection", "preprocessing"),
     "papers": ("estimators", "kernels", "model_selection", "datasets", "solvers.reference"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")

@@ -67,7 +67,7 @@ def test_label_fills_the_empty_cells_only(table, capsys):
         assert new[4] == old[4] or (old[4] == "" and new[4] in ("NA", "None"))
         assert (new[5] == "") == (old[4] != "")
     shown = capsys.readouterr().out
-    for word in ("30 rows labelled", "SVC", "majority class", "certificate: within", "left out: id"):
+    for word in ("30 rows labelled", "SVC", "majority class", "certificate: at most", "left out: id"):
         assert word in shown
 
 
@@ -225,3 +225,19 @@ def test_a_kill_leaves_no_output_or_the_whole_one(table, tmp_path):
         process.kill()
         process.wait()
         assert not out.exists() or out.read_bytes() == whole
+
+
+@pytest.mark.parametrize(
+    "options, sentence",
+    [
+        (("-o", "q.csv", "--model", "q.csv"), "named twice"),
+        (("-o", "q.csv", "--model", "q.csv.json"), "named twice"),
+        (("--time-limit", "0"), "--time-limit 0 is not a positive number"),
+        (("--seed", "-1"), "--seed -1 is negative"),
+    ],
+)
+def test_options_that_contradict_are_refused(options, sentence, table, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert run(*LABEL, *options) in (cli.BAD_OPTION, int(Fault.SAME_FILE))
+    assert sentence in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
 from importlib.metadata import version
@@ -49,6 +49,10 @@ def main() -> None:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         app()
+    except SystemExit as stop:  # typer turns Ctrl-C into an exit without a word
+        if stop.code != INTERRUPTED:
+            raise
+        _fail(INTERRUPTED, "Interrupted; nothing was written.")
     except (TableError, CommandError) as error:
         _fail(int(error.code), str(error))
     except LabelingError as error:
@@ -69,7 +73,7 @@ def label(
     table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with a header row.")],
     target: Annotated[str, typer.Option(help="Column whose empty cells are filled in.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Where the copy goes [default: TABLE.labeled.csv].")
+        Path | None, typer.Option("-o", "--output", help="Where the copy goes (default: TABLE.labeled.csv).")
     ] = None,
     task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
     unlabeled: Annotated[str | None, typer.Option(help="Text that marks an unlabelled cell, beside empty.")] = None,
@@ -90,15 +94,20 @@ def label(
     _require(scale, ("auto", "block", "column", "none"), "--scale")
     out = output or table.with_name(f"{table.stem}.labeled{table.suffix}")
     record = out.with_name(out.name + ".json")
+    _require_distinct([table, out, record, *([model] if model else [])])
     for path in (out, record, *([model] if model else [])):
         check_output(path, table)
+    if time_limit is not None and time_limit <= 0:
+        raise CommandError(BAD_OPTION, f"--time-limit {time_limit:g} is not a positive number of seconds.")
+    if seed < 0:
+        raise CommandError(BAD_OPTION, f"--seed {seed} is negative; any whole number from 0 on will do.")
     options = LabelingOptions(
         target=target,
         task=task,
         id_columns=tuple(id_column or ()),
         ignore=tuple(ignore or ()),
         group=group,
-        sources=dict(_source(text) for text in source or ()),
+        sources=_sources(source or ()),
         scale=scale,
         seed=seed,
         time_limit=time_limit,
@@ -111,11 +120,12 @@ def label(
         done = fill_labels(data.frame(), data.column(target), empty, options, stage)
         stage("writing", 0.98)
         extra = _free_names(done.extra, data.names)
-        write_filled(data, target, done.values.tolist(), extra, out, unlabeled)
         report = _record(data, options, unlabeled, done, extra)
-        atomic_write(record, (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode())
-        if model is not None:
-            _save(done, target, model)
+        with _all_or_nothing(out, record):
+            write_filled(data, target, done.values.tolist(), extra, out, unlabeled)
+            atomic_write(record, (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode())
+            if model is not None:
+                _save(done, target, unlabeled, model)
     if json_:
         print(json.dumps(report, indent=1, ensure_ascii=False))
     else:
@@ -127,11 +137,12 @@ def predict(
     model: Annotated[Path, typer.Argument(help="File that `kernelweave label --model` wrote.")],
     table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with the same feature columns.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Where the copy goes [default: TABLE.predicted.csv].")
+        Path | None, typer.Option("-o", "--output", help="Where the copy goes (default: TABLE.predicted.csv).")
     ] = None,
 ) -> None:
     """Fill in the target column of another TABLE (or append it) with a saved model."""
     out = output or table.with_name(f"{table.stem}.predicted{table.suffix}")
+    _require_distinct([model, out])
     check_output(out, table)
     try:
         pipeline, about_model = load_with_about(model)
@@ -144,7 +155,8 @@ def predict(
         data = read_table(table)
         target = str(about_model["target"])
         given = target in data.names
-        empty = is_empty(data, target) if given else np.ones(data.n_rows, dtype=bool)
+        unlabeled = about_model.get("unlabeled")
+        empty = is_empty(data, target, unlabeled) if given else np.ones(data.n_rows, dtype=bool)
         if not empty.any():
             raise LabelingError(f"The column {target!r} has no empty cell: there is nothing to fill in.")
         stage("predicting", 0.3)
@@ -158,7 +170,9 @@ def predict(
         values = _spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)
         stage("writing", 0.9)
         names = _free_names(extra, data.names)
-        write_filled(data, target if given else data.names[0], values.tolist(), names, out)
+        write_filled(
+            data, target if given else data.names[0], values.tolist(), names, out, unlabeled if given else None
+        )
     print(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}")
 
 
@@ -168,11 +182,24 @@ def _spread(texts: Any, where: np.ndarray, elsewhere: str | None) -> np.ndarray:
     return out
 
 
-def _source(text: str) -> tuple[str, list[str]]:
-    name, separator, columns = text.partition("=")
-    if not (name and separator and columns):
-        raise CommandError(BAD_OPTION, f"--source {text!r} is not NAME=COLUMNS, for example genes=gene_* or lab=a,b.")
-    return name, columns.split(",")
+def _sources(texts: Sequence[str]) -> dict[str, list[str]]:
+    sources: dict[str, list[str]] = {}
+    for text in texts:
+        name, separator, columns = text.partition("=")
+        if not (name and separator and columns):
+            raise CommandError(BAD_OPTION, f"--source {text!r} is not NAME=COLUMNS, such as genes=gene_* or lab=a,b.")
+        sources.setdefault(name, []).extend(columns.split(","))
+    return sources
+
+
+def _require_distinct(paths: Sequence[Path]) -> None:
+    seen: set[str] = set()
+    for path in paths:
+        if (real := os.path.realpath(path)) in seen:
+            raise TableError(
+                Fault.SAME_FILE, f"'{path}' is named twice; a file is never overwritten by another output."
+            )
+        seen.add(real)
 
 
 def _require(value: str, allowed: tuple[str, ...], option: str) -> None:
@@ -214,11 +241,22 @@ def _record(
     }
 
 
-def _save(done: Labeling, target: str, path: Path) -> None:
+def _save(done: Labeling, target: str, unlabeled: str | None, path: Path) -> None:
     try:
-        save(done.model, path, target=target, task=done.report["task"])
+        save(done.model, path, target=target, task=done.report["task"], unlabeled=unlabeled)
     except ImportError as error:
-        raise CommandError(BAD_OPTION, f"{error} The labels were written.") from None
+        raise CommandError(BAD_OPTION, str(error)) from None
+
+
+@contextmanager
+def _all_or_nothing(*paths: Path) -> Iterator[None]:
+    """Remove the outputs of a run that is stopped between them."""
+    try:
+        yield
+    except BaseException:
+        for path in paths:
+            path.unlink(missing_ok=True)
+        raise
 
 
 def _show(report: dict[str, Any], out: Path, model: Path | None) -> None:
@@ -232,6 +270,8 @@ def _show(report: dict[str, Any], out: Path, model: Path | None) -> None:
         shown = ", ".join(f"{name} {count}" for name, count in list(report["classes"].items())[:12])
         console.print(f"given labels: {shown}{', …' if len(report['classes']) > 12 else ''}", markup=False)
     _show_errors(console, report)
+    for warning in report["warnings"]:
+        console.print(f"[bold]note:[/] {warning}")
     if "probabilities" in report:
         console.print(f"probabilities: {report['probabilities']}")
     _show_kernels(console, report)
@@ -260,7 +300,7 @@ def _show_errors(console: Console, report: dict[str, Any]) -> None:
 
 def _show_kernels(console: Console, report: dict[str, Any]) -> None:
     grid = Grid(title="kernels chosen", title_justify="left", title_style="")
-    for name, side in (("kernel", "left"), ("source", "left"), ("columns", "right"), ("share", "right")):
+    for name, side in (("kernel", "left"), ("source", "left"), ("basis functions", "right"), ("share", "right")):
         grid.add_column(name, justify=side)  # type: ignore[arg-type]
     for usage in report["kernels"]:
         if usage["columns"]:
@@ -270,7 +310,7 @@ def _show_kernels(console: Console, report: dict[str, Any]) -> None:
     covered = "all rows as centres"
     if proof["candidates"] < proof["rows"]:
         covered = f"{proof['candidates']:,} of {proof['rows']:,} rows as centres (labelled ones and a random part)"
-    console.print(f"certificate: within {proof['relative']:.1e} of the optimum, over {covered}. {proof['status']}")
+    console.print(f"certificate: at most {proof['relative']:.1e} above the optimum, over {covered}. {proof['status']}")
 
 
 def _show_columns(console: Console, columns: dict[str, Any]) -> None:

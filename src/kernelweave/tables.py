@@ -158,8 +158,7 @@ class Table:
 
 
 def _check_header(path: Path, names: list[str], n_rows: int) -> None:
-    nameless = [j for j, name in enumerate(names, 1) if not name.strip()]
-    if nameless and nameless != [1]:  # pandas and R write the row's label first, without a name
+    if (nameless := [j for j, name in enumerate(names, 1) if not name.strip()]) and nameless != [1]:  # 1: row labels
         raise TableError(Fault.BAD_NAMES, f"Column {nameless[0]} of '{path}' has no name in the header; give it one.")
     if len(set(names)) < len(names):
         twice = next(name for j, name in enumerate(names) if name in names[:j])
@@ -388,10 +387,11 @@ class ParquetTable(Table):
 
     def column(self, name: str) -> Texts:
         cells = self.arrow.column(self.position(name))
+        missing = (None, "nan") if str(cells.type) in ("float", "double") else (None,)  # NaN is no number
         with contextlib.suppress(NotImplementedError, ValueError):  # lists and bytes have no text of their own
             cells = cells.cast("string")
         texts = np.empty(self.n_rows, dtype=object)
-        texts[:] = ["" if cell is None else str(cell) for cell in cells.to_pylist()]
+        texts[:] = ["" if cell in missing else str(cell) for cell in cells.to_pylist()]
         return texts
 
     def frame(self, names: Sequence[str] | None = None) -> Any:
