@@ -7,6 +7,7 @@ from sklearn.datasets import load_wine
 from kernelweave.labeling import (
     LabelingError,
     LabelingOptions,
+    _Classes,
     as_numbers,
     covering_radius,
     fill_labels,
@@ -215,6 +216,17 @@ def test_labels_that_are_no_better_than_guessing_are_said_to_be_so():
     worse = report["errors"]["kernelweave"]["error"] >= report["errors"]["majority class"]["error"]
     assert worse
     assert any("no better than those of the majority class" in warning for warning in report["warnings"])
+
+
+@pytest.mark.parametrize("svc, clearly", [(0.03, True), (0.10, False)])
+def test_another_error_is_clearly_smaller_only_outside_our_interval(svc, clearly):
+    work = object.__new__(_Classes)
+    work.errors = {
+        "kernelweave": {"error": 0.12, "interval": [0.08, 0.2]},
+        "majority class": {"error": 0.5},
+        "SVC": {"error": svc},
+    }
+    assert any("clearly smaller" in warning for warning in work.warnings()) is clearly
 
 
 def test_equal_rows_are_held_out_together():

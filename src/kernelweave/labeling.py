@@ -263,7 +263,8 @@ class _Work:
         found = []
         if ours >= simplest:
             found.append(f"The labels are no better than those of the {trivial}: do not use them without a check.")
-        if ours > 1.25 * peer:
+        interval = self.errors["kernelweave"].get("interval")
+        if peer < interval[0] if interval else ours > 1.25 * peer:
             found.append(f"{other} has a clearly smaller error on these data.")
         return found
 
