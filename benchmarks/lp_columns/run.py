@@ -35,6 +35,7 @@ HERE = Path(__file__).parent
 CASES = [(500, 500, 3), (1000, 1000, 5), (1000, 5000, 10)]
 C, TOL, SEED = 1.0, 1e-6, 0
 FULL_LP_SECONDS = 300
+MEMORY_RUNS = 3
 REPEATED_BELOW = 60  # seconds; what takes longer runs once
 
 
@@ -113,15 +114,16 @@ def compare(n_labeled, n_unlabeled, n_kernels, repeats):
 
 
 def memory(n_labeled, n_unlabeled, n_kernels):
-    """Fit lazily in a fresh process; return its peak memory above the imported baseline."""
+    """Fit lazily in fresh processes; return the largest peak memory above the baseline (it varies by 10 %)."""
     case = json.dumps([n_labeled, n_unlabeled, n_kernels])
     command = [sys.executable, str(HERE / "memory.py"), case]
-    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    runs = [subprocess.run(command, capture_output=True, text=True, check=True).stdout for _ in range(MEMORY_RUNS)]
+    return max(map(json.loads, runs), key=lambda record: record["peak_mb"])
 
 
 def table(records):
     lines = [
-        "| labelled, unlabelled, kernels | ours | one column a round | full LP | peak memory, lazy | allowed |",
+        "| labelled, unlabelled, kernels | ours | one column a round | full LP | peak memory, worst of 3 | allowed |",
         "|---|---|---|---|---|---|",
     ]
     for record in records:
