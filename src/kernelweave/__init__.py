@@ -7,6 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .estimators.cg_boost import CGBoostClassifier, CGBoostRegressor
+    from .estimators.one_class import CGBoostOneClass
+    from .estimators.path import CGBoostClassifierCV, cg_boost_path
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .kernels.library import KernelLibrary
     from .kernels.pointwise import RBF, FromCallable, Linear, Polynomial, Precomputed, Sigmoid, rbf_family
@@ -30,6 +33,11 @@ __all__ = [
     "KernelLibrary",
     "rbf_family",
     # models
+    "CGBoostClassifier",
+    "CGBoostRegressor",
+    "CGBoostOneClass",
+    "CGBoostClassifierCV",
+    "cg_boost_path",
     "SSMKClassifier",
     "SSMKRegressor",
     # model selection
@@ -51,6 +59,11 @@ _HOME = {
     "Precomputed": "kernels.pointwise",
     "KernelLibrary": "kernels.library",
     "rbf_family": "kernels.pointwise",
+    "CGBoostClassifier": "estimators.cg_boost",
+    "CGBoostRegressor": "estimators.cg_boost",
+    "CGBoostOneClass": "estimators.one_class",
+    "CGBoostClassifierCV": "estimators.path",
+    "cg_boost_path": "estimators.path",
     "SSMKClassifier": "estimators.ssmk",
     "SSMKRegressor": "estimators.ssmk",
     "SemiSupervisedSplit": "model_selection",

@@ -32,7 +32,6 @@ Stage = Callable[[str, float], None]
 N_FOLDS = 5
 MIN_LABELS = 5  # of each class, below which no probability is given
 MANY_VALUES = 20  # a numeric target with more distinct values than this is a number, not a class
-MAX_CANDIDATES = 20_000  # rows that may be centres: 500 labels and 6 kernels then fit the block cache
 INSENSITIVE = 0.05  # epsilon of the regression, in standard deviations of the target
 COST = 0.1  # C of the regression on the standardised target; measured on five problems, 1 and more overfit noise
 COVERAGE = 0.9  # of the interval given beside a number
@@ -250,7 +249,7 @@ class _Work:
 
         return {
             "kernels": self.library,
-            "max_candidates": MAX_CANDIDATES,
+            "centers": "auto",
             "max_time": self.clock.share(n_fits + 1),
             "random_state": self.options.seed,
             "callback": told,

@@ -15,7 +15,7 @@ def data():
 
 def test_candidates_are_all_labeled_rows_and_some_others(data):
     X, y = data
-    model = SSMKClassifier(max_candidates=100, random_state=0).fit(X, y)
+    model = SSMKClassifier(centers=100, random_state=0).fit(X, y)
     assert len(model.candidates_) == 100
     assert np.isin(np.flatnonzero(~np.isnan(y)), model.candidates_).all()
     for group in model.expansion_.groups:
@@ -25,22 +25,24 @@ def test_candidates_are_all_labeled_rows_and_some_others(data):
 
 def test_the_certificate_covers_the_candidates(data):
     X, y = data
-    drawn = SSMKClassifier([RBF(0.5)], max_candidates=80, random_state=0).fit(X, y)
+    drawn = SSMKClassifier([RBF(0.5)], centers=80, random_state=0).fit(X, y)
     rows = drawn.candidates_
     alone = SSMKClassifier([RBF(0.5)]).fit(X[rows], y[rows])
     assert drawn.objective_ == pytest.approx(alone.objective_, rel=1e-6)
     np.testing.assert_allclose(drawn.decision_function(X), alone.decision_function(X), atol=1e-6)
 
 
-def test_labeled_rows_are_candidates_even_beyond_the_limit(data):
+def test_fewer_centers_than_labels_are_drawn_among_the_labeled_rows(data):
     X, y = data
-    model = SSMKClassifier(max_candidates=5, random_state=0).fit(X, y)
-    np.testing.assert_array_equal(model.candidates_, np.flatnonzero(~np.isnan(y)))
+    model = SSMKClassifier(centers=5, random_state=0).fit(X, y)
+    assert len(model.candidates_) == 5
+    assert not np.isnan(y[model.candidates_]).any()
+    assert np.isin(np.concatenate([group.centers for group in model.expansion_.groups]), model.candidates_).all()
 
 
 def test_candidates_are_drawn_by_the_seed(data):
     X, y = data
-    drawn = [SSMKClassifier(max_candidates=60, random_state=seed).fit(X, y).candidates_ for seed in (0, 0, 1)]
+    drawn = [SSMKClassifier(centers=60, random_state=seed).fit(X, y).candidates_ for seed in (0, 0, 1)]
     np.testing.assert_array_equal(drawn[0], drawn[1])
     assert not np.array_equal(drawn[0], drawn[2])
 

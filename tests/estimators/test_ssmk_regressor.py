@@ -72,7 +72,7 @@ def test_cross_validation_and_grids_work_on_partly_known_numbers():
     "options, y, message",
     [
         ({"epsilon": -0.1}, None, "epsilon=-0.1; expected a number, 0 or more"),
-        ({"max_candidates": 0}, None, "max_candidates=0"),
+        ({"centers": 0}, None, "centers=0"),
         ({}, np.full(80, np.nan), "label"),
         ({}, np.array(["a", "b"] * 40), "a regressor needs numbers"),
         ({}, np.full(80, np.inf), "inf"),

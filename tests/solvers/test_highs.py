@@ -40,6 +40,33 @@ def test_multipliers_are_the_change_of_the_objective_with_a_bound():
     assert abs(activity[row]) == pytest.approx(bound[row])
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_moved_bounds_give_the_optimum_of_the_moved_program(seed):
+    cost, A, bound = random_rows(seed)
+    lp = GrowingLP(cost, np.full(len(cost), 2.0))
+    lp.add_rows(A, -bound, bound)
+    for factor in (0.5, 3.0, 1.0):
+        lp.solve()
+        upper, moved = np.full(len(cost), 2.0 * factor), bound.copy()
+        moved[:4] *= factor
+        lp.set_upper(upper)
+        lp.set_row_bounds(-moved[:4], moved[:4])
+        whole = linprog(cost, A_ub=np.vstack([A, -A]), b_ub=np.r_[moved, moved], bounds=(0, 2.0 * factor))
+        assert cost @ lp.solve().x == pytest.approx(whole.fun, abs=1e-8)
+
+
+def test_a_program_whose_bounds_are_scaled_is_solved_without_a_step():
+    cost, A, bound = random_rows(2)
+    lp = GrowingLP(cost, np.full(len(cost), 2.0))
+    lp.add_rows(A, -bound, bound)
+    before = lp.solve()
+    lp.set_upper(np.full(len(cost), 20.0))
+    lp.set_row_bounds(-10 * bound, 10 * bound)
+    after = lp.solve()
+    assert after.n_iter == 0
+    np.testing.assert_allclose(after.x, 10 * before.x)
+
+
 def test_a_failed_warm_solve_is_repeated_from_scratch(monkeypatch):
     cost, A, bound = random_rows(1)
     lp = GrowingLP(cost, np.full(len(cost), 2.0))

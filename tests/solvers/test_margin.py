@@ -1,6 +1,18 @@
-import numpy as np
+from dataclasses import replace
 
-from kernelweave.solvers.margin import MarginRows, classification_rows, regression_rows
+import numpy as np
+import pytest
+from scipy.optimize import minimize_scalar
+
+from kernelweave.solvers.margin import (
+    MarginRows,
+    classification_rows,
+    feasible_weights,
+    filled,
+    margin_loss,
+    one_class_rows,
+    regression_rows,
+)
 
 
 def test_classification_loss_is_the_weighted_hinge_loss():
@@ -23,3 +35,63 @@ def test_regression_loss_is_the_insensitive_loss():
     targets, f = np.array([1.0, 2.0, 3.0]), np.array([1.05, 1.5, 4.0])
     rows = regression_rows(targets, 0.1, np.array([1.0, 2.0, 3.0]))
     assert np.isclose(rows.loss(f), 2.0 * 0.4 + 3.0 * 0.9)
+
+
+def test_one_class_asks_every_value_to_be_positive():
+    rows = one_class_rows(3, np.array([1.0, 2.0, 4.0]))
+    f = np.array([1.0, -0.5, -2.0])
+    np.testing.assert_array_equal(rows.margins(f), f)
+    np.testing.assert_array_equal(rows.slack(f), [0.0, 0.5, 2.0])
+    assert rows.loss(f) == 9.0
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_margin_loss_is_the_least_over_all_margins(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(3, 12))
+    rows = classification_rows(rng.choice([-1.0, 1.0], n), rng.uniform(0.5, 1.0, n))
+    f = rng.normal(size=n)
+
+    def value(rho):
+        return rows.cost @ np.maximum(0.0, rho - rows.sign * f) - rho
+
+    least, rho = margin_loss(rows, f)
+    assert least == pytest.approx(value(rho))
+    assert least == pytest.approx(minimize_scalar(value, bounds=(-5, 5), options={"xatol": 1e-10}).fun, abs=1e-8)
+
+
+def test_the_margin_is_a_quantile_of_the_values():
+    rows = one_class_rows(10, np.full(10, 1 / (0.3 * 10)))
+    assert margin_loss(rows, np.arange(10.0))[1] == 2.0  # three of ten values are at most 2
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize("seed", range(5))
+def test_feasible_weights_are_feasible_and_near(seed, balanced):
+    rng = np.random.default_rng(seed)
+    signs = np.where(np.arange(12) < 5, 1.0, -1.0)
+    rows = classification_rows(signs, rng.uniform(0.2, 0.4, 12))
+    exact = feasible_weights(rows, rng.uniform(0.0, 0.4, 12), balanced=balanced)
+    np.testing.assert_allclose(feasible_weights(rows, exact, balanced=balanced), exact, atol=1e-15)
+    near = feasible_weights(rows, exact + 1e-9 * rng.normal(size=12), balanced=balanced)
+    np.testing.assert_allclose(near, exact, atol=1e-7)
+    assert np.all((near >= 0) & (near <= rows.cost))
+    assert near.sum() == pytest.approx(1.0, abs=1e-15)
+    assert not balanced or near @ signs == pytest.approx(0.0, abs=1e-15)
+
+
+def test_costs_too_small_for_weights_are_refused():
+    rows = classification_rows(np.array([1.0, -1.0, -1.0, -1.0]), np.full(4, 0.4))
+    assert feasible_weights(rows, rows.cost, balanced=False).sum() == pytest.approx(1.0)
+    with pytest.raises(ValueError, match=r"nu is too large: it is 0\.625 and may be at most 0\.5, with a free offset"):
+        feasible_weights(rows, rows.cost, balanced=True)
+    with pytest.raises(ValueError, match=r"nu is too large: it is 1\.25 and may be at most 1\."):
+        feasible_weights(replace(rows, cost=rows.cost / 2), rows.cost, balanced=False)
+
+
+@pytest.mark.parametrize("total", [0.0, 0.5, 1.7, 3.0])
+def test_weights_are_filled_up_or_shrunk_to_their_total_inside_their_box(total):
+    upper = np.array([0.5, 1.5, 1.0])
+    weights = filled(np.array([0.5, 0.25, 0.0]), upper, total)
+    assert weights.sum() == pytest.approx(total)
+    assert np.all((weights >= 0) & (weights <= upper))

@@ -1,87 +1,80 @@
 import numpy as np
-import pytest
-from checks.kkt import assert_lp_optimal
 
-from kernelweave.solvers.margin import classification_rows
-from kernelweave.solvers.masters import LPMaster
-from kernelweave.solvers.reference import full_lp
+from kernelweave.solvers.masters import MasterSolution, WorkingSet
 
 
-def problem(seed, n_points=25, n_columns=40, C=1.0):
-    rng = np.random.default_rng(seed)
-    y = np.where(rng.random(n_points) < 0.4, 1.0, -1.0)
-    y[:2] = 1.0, -1.0
-    return rng.normal(size=(n_points, n_columns)), classification_rows(y, C * rng.uniform(0.5, 2, n_points))
+def working_set(n_columns=4, **options):
+    working = WorkingSet(5, **({"centered": False, "idle_rounds": 2} | options))
+    K = np.random.default_rng(0).normal(size=(5, n_columns))
+    working.append(np.arange(n_columns), K)
+    return working, K
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_all_columns_give_the_optimum_of_the_full_problem(seed):
-    K, rows = problem(seed, C=10.0 ** (seed % 3 - 1))
-    master = LPMaster(rows)
-    master.add_columns(np.arange(40), K)
-    found = master.solve()
-    assert found.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-9)
-    assert found.dual_value == pytest.approx(found.objective, rel=1e-9)
-    assert_lp_optimal(K, rows.sign, rows.cost, found.coef, found.intercept, found.signed_dual, tol=1e-8)
+def idle_for(working, n_rounds, used=()):
+    for _ in range(n_rounds):
+        working.note_use(np.isin(working.columns, used).astype(float))
 
 
-def test_without_columns_the_offset_pays_for_the_smaller_side():
-    _, rows = problem(0)
-    costs = [rows.cost[rows.sign == side].sum() for side in (-1, 1)]
-    assert LPMaster(rows).solve().objective == pytest.approx(2 * min(costs))
+def test_a_solution_without_a_margin_to_choose_has_none():
+    assert MasterSolution(0.0, np.zeros(1), 0.0, np.zeros(1), 0.0, np.zeros(1)).rho == 0.0
 
 
-def test_columns_may_come_in_any_portions():
-    K, rows = problem(1)
-    master = LPMaster(rows)
-    for start in range(0, 40, 7):
-        master.add_columns(np.arange(start, min(start + 7, 40)), K[:, start : start + 7])
-        master.solve()
-    assert master.solve().objective == pytest.approx(full_lp(K, rows).objective, rel=1e-9)
+def test_columns_are_kept_as_they_came():
+    working, K = working_set()
+    np.testing.assert_array_equal(working.K, K.T)
+    np.testing.assert_array_equal(working.means, 0.0)
+    np.testing.assert_array_equal(working.magnitudes, np.abs(K).max(axis=0))
 
 
-@pytest.mark.parametrize("magnitude", [1e-10, 1e-5, 1e5, 1e10])
-def test_kernels_of_any_magnitude_are_solved_as_well(magnitude):
-    K, rows = problem(2)
-    scaled = classification_rows(rows.sign, rows.cost / magnitude)
-    master = LPMaster(scaled)
-    master.add_columns(np.arange(40), K * magnitude)
-    found = master.solve()
-    assert found.objective * magnitude == pytest.approx(full_lp(K, rows).objective, rel=1e-8)
-    assert found.dual_value == pytest.approx(found.objective, rel=1e-8)
+def test_centered_columns_and_their_means_give_the_columns_back():
+    working, K = working_set(centered=True)
+    np.testing.assert_allclose(working.K.sum(axis=1), 0.0, atol=1e-15)
+    np.testing.assert_allclose(working.K.T + working.means, K)
 
 
-def test_nearly_constant_columns_do_not_spoil_the_solution():
-    K, rows = problem(3)
-    master = LPMaster(rows)
-    master.add_columns(np.arange(40), K + 1e6)
-    found = master.solve()
-    assert found.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-6)
+def test_a_column_of_zeros_has_a_magnitude_to_divide_by():
+    working, _ = working_set()
+    _, magnitudes = working.append(np.array([9]), np.zeros((5, 1)))
+    assert magnitudes == [1.0]
 
 
-def test_reported_duals_are_feasible_exactly():
-    K, rows = problem(4)
-    master = LPMaster(rows)
-    master.add_columns(np.arange(40), K)
-    dual = master.solve().signed_dual * rows.sign
-    assert np.all((dual >= 0) & (dual <= rows.cost))
-    assert abs(dual @ rows.sign) <= 1e-14 * dual.sum()
+def test_only_columns_that_are_idle_and_slack_are_dropped():
+    working, K = working_set()
+    idle_for(working, 2, used=[0])
+    out = working.drop_idle(slack=np.array([True, True, False, True]))
+    np.testing.assert_array_equal(out, [1, 3])
+    np.testing.assert_array_equal(working.columns, [0, 2])
+    np.testing.assert_array_equal(working.K, K.T[[0, 2]])
 
 
-@pytest.mark.parametrize("n_known", [1, 5, 20])
-def test_the_bound_of_a_restricted_problem_is_below_the_optimum(n_known):
-    K, rows = problem(5)
-    master = LPMaster(rows)
-    master.add_columns(np.arange(n_known), K[:, :n_known])
-    found = master.solve()
-    worst = master.violations(K.T @ found.signed_dual).max()
-    optimum = full_lp(K, rows).objective
-    assert master.bound(found, worst) <= optimum * (1 + 1e-9) <= found.objective * (1 + 2e-9)
+def test_use_starts_the_count_again():
+    working, _ = working_set()
+    idle_for(working, 1)
+    idle_for(working, 1, used=[0, 1, 2, 3])
+    idle_for(working, 1)
+    assert len(working.drop_idle(np.ones(4, dtype=bool))) == 0
 
 
-def test_a_column_of_zeros_does_nothing():
-    K, rows = problem(6)
-    K[:, 3] = 0.0
-    master = LPMaster(rows)
-    master.add_columns(np.arange(40), K)
-    assert master.solve().objective == pytest.approx(full_lp(K, rows).objective, rel=1e-9)
+def test_a_column_that_came_back_stays_until_the_problem_changes():
+    working, K = working_set()
+    idle_for(working, 2, used=[0, 1, 2])
+    working.drop_idle(np.ones(4, dtype=bool))
+    working.append(np.array([3]), K[:, 3:])
+    idle_for(working, 5, used=[0, 1, 2])
+    assert len(working.drop_idle(np.ones(4, dtype=bool))) == 0
+    working.restart()
+    idle_for(working, 2, used=[0, 1, 2])
+    np.testing.assert_array_equal(working.drop_idle(np.ones(4, dtype=bool)), [3])
+
+
+def test_nothing_is_dropped_where_that_is_not_wanted():
+    working, _ = working_set(idle_rounds=None)
+    idle_for(working, 100)
+    assert len(working.drop_idle(np.ones(4, dtype=bool))) == 0
+
+
+def test_the_numbers_of_the_columns_are_a_new_array_after_each_change():
+    working, K = working_set()
+    before = working.columns
+    working.append(np.array([9]), K[:, :1])
+    np.testing.assert_array_equal(before, [0, 1, 2, 3])

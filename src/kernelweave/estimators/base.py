@@ -14,7 +14,8 @@ from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import _check_sample_weight, validate_data
 
 from ..kernels.base import Kernel
-from ..kernels.library import BoundLibrary, KernelLibrary, as_library
+from ..kernels.bound_library import BoundLibrary
+from ..kernels.library import KernelLibrary, as_library
 from ..labels import Partition
 
 RECIPES = ("kernels", "kernel")  # parameters that hold recipes
@@ -85,10 +86,13 @@ class KernelEstimator(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         try:
-            tags.input_tags.allow_nan = as_library(self.kernels).allows_missing
+            tags.input_tags.allow_nan = self._library().allows_missing
         except (TypeError, ValueError):  # a wrong `kernels` is reported by fit, not by a look at the tags
             tags.input_tags.allow_nan = False
         return tags
+
+    def _library(self) -> KernelLibrary:
+        return as_library(self.kernels)
 
     def _check_rows(self, X: Any, library: KernelLibrary, *, reset: bool) -> Any:
         finite: Any = "allow-nan" if library.allows_missing else True

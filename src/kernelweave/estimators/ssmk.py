@@ -5,9 +5,8 @@ The problem is (9) of the SSMK paper; the walk is check, partition, bind, state 
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
@@ -17,11 +16,41 @@ from sklearn.utils import check_consistent_length
 from ..labels import Partition, TargetPartition, labeled_values, partition, partition_targets
 from ..solvers.column_generation import RoundState
 from ..solvers.margin import MarginRows, classification_rows, regression_rows
-from .base import Sample, class_weights, require
+from .base import Sample, class_weights
+from .formulation import Formulation
 from .mixture import MixtureEstimator
+from .outputs import ClassOutputs, NumberOutputs
 
 
-class SSMKClassifier(ClassifierMixin, MixtureEstimator):
+class _SemiSupervised(MixtureEstimator):
+    """The 1-norm problem with a free offset, and labels for the rows that had none."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the mixture from labelled and unlabelled rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels or numbers; NaN, None and NA mark unlabelled rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether.
+
+        Returns
+        -------
+        self
+        """
+        task = self._prepare(X, y, sample_weight)
+        self._learn(task)
+        self.transduction_ = self.predict(X)
+        self.transduction_[task.sample.given.labeled] = task.sample.given.labels
+        return self
+
+    def _formulation(self) -> Formulation:
+        return Formulation()
+
+
+class SSMKClassifier(ClassifierMixin, ClassOutputs, _SemiSupervised):
     r"""Classify with a sparse mixture of kernels, certified optimal, that may use unlabelled rows as centres.
 
     The model is :math:`f(x) = \sum_p \sum_j \alpha_j^p K_p(x, x_j) + b`, where :math:`j` runs over labelled *and*
@@ -50,9 +79,11 @@ class SSMKClassifier(ClassifierMixin, MixtureEstimator):
         weighted rms. ``None``: 1, the problem as printed.
     max_columns : int, optional
         Largest number of columns in the working set (of each one-vs-rest problem), hence of basis functions.
-    max_candidates : int, optional
-        Most rows that may be centres: all labelled ones, and unlabelled ones drawn at random. The certificate covers
-        the columns at these rows.
+    centers : {"auto", "all", "labeled"}, int or array-like, default="auto"
+        Which rows may be centres. ``"all"``: every row. ``"labeled"``: labelled rows only (IMK, the paper's baseline).
+        A number: the labelled rows, and others drawn at random up to that many in all. ``"auto"``: every row up to
+        20,000 of them, else that number. An array: row numbers, or a mask over the rows. The certificate covers, and
+        names, the columns at these rows.
     max_time : float, optional
         Seconds after which no further round starts.
     tol : float, default=1e-6
@@ -137,7 +168,7 @@ class SSMKClassifier(ClassifierMixin, MixtureEstimator):
         C: float = 10.0,
         column_scale: str | None = "std",
         max_columns: int | None = None,
-        max_candidates: int | None = None,
+        centers: Any = "auto",
         max_time: float | None = None,
         tol: float = 1e-6,
         class_weight: Any = None,
@@ -152,7 +183,7 @@ class SSMKClassifier(ClassifierMixin, MixtureEstimator):
         self.C = C
         self.column_scale = column_scale
         self.max_columns = max_columns
-        self.max_candidates = max_candidates
+        self.centers = centers
         self.max_time = max_time
         self.tol = tol
         self.class_weight = class_weight
@@ -162,31 +193,6 @@ class SSMKClassifier(ClassifierMixin, MixtureEstimator):
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
-
-    def decision_function(self, X: Any, split: bool = False) -> np.ndarray:
-        """Return the value of the mixture at the rows of ``X``.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        split : bool, default=False
-            Whether to return what each kernel of the library adds. The parts sum to the whole over axis 1; the
-            intercept is shared equally among the kernels in use.
-
-        Returns
-        -------
-        ndarray of shape (n_samples,) or (n_samples, n_classes)
-            Positive means ``classes_[1]`` for two classes; with ``split`` an axis of length ``n_kernels`` comes
-            second.
-        """
-        values = self._outputs(X, split)
-        return values[..., 0] if len(self.classes_) == 2 else values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted class of each row."""
-        values = self.decision_function(X)
-        codes = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
@@ -205,11 +211,8 @@ class SSMKClassifier(ClassifierMixin, MixtureEstimator):
         positive = [1] if found.n_classes == 2 else range(found.n_classes)
         return [classification_rows(found.signs(k), cost) for k in positive]
 
-    def _keep_labels(self, sample: Sample) -> None:
-        self.classes_ = sample.partition.classes.copy()
 
-
-class SSMKRegressor(RegressorMixin, MixtureEstimator):
+class SSMKRegressor(RegressorMixin, NumberOutputs, _SemiSupervised):
     r"""Predict numbers with a sparse mixture of kernels, certified optimal, that may use unlabelled rows as centres.
 
     The regression form of :class:`SSMKClassifier`, with the epsilon-insensitive loss of CG-Boost (13):
@@ -227,7 +230,7 @@ class SSMKRegressor(RegressorMixin, MixtureEstimator):
         Cost of an error beyond ``epsilon``, relative to a 1-norm of 1.
     epsilon : float, default=0.1
         Errors up to this, in units of ``y``, cost nothing.
-    column_scale, max_columns, max_candidates, max_time, tol, cache_size, n_jobs, callback, verbose, random_state
+    column_scale, max_columns, centers, max_time, tol, cache_size, n_jobs, callback, verbose, random_state
         As in :class:`SSMKClassifier`.
 
     Attributes
@@ -265,7 +268,7 @@ class SSMKRegressor(RegressorMixin, MixtureEstimator):
         epsilon: float = 0.1,
         column_scale: str | None = "std",
         max_columns: int | None = None,
-        max_candidates: int | None = None,
+        centers: Any = "auto",
         max_time: float | None = None,
         tol: float = 1e-6,
         cache_size: float = 500.0,
@@ -279,7 +282,7 @@ class SSMKRegressor(RegressorMixin, MixtureEstimator):
         self.epsilon = epsilon
         self.column_scale = column_scale
         self.max_columns = max_columns
-        self.max_candidates = max_candidates
+        self.centers = centers
         self.max_time = max_time
         self.tol = tol
         self.cache_size = cache_size
@@ -288,10 +291,6 @@ class SSMKRegressor(RegressorMixin, MixtureEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def predict(self, X: Any, split: bool = False) -> np.ndarray:
-        """Return the predicted number of each row; with ``split`` what each kernel adds, one column a kernel."""
-        return self._outputs(X, split)[..., 0]
-
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
         predicted = self.predict(X)
@@ -299,20 +298,12 @@ class SSMKRegressor(RegressorMixin, MixtureEstimator):
         rows, given = labeled_values(y, regression=True)
         return float(r2_score(given, predicted[rows], sample_weight=row_weights(rows, sample_weight)))
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        holds = isinstance(self.epsilon, numbers.Real) and 0 <= float(self.epsilon) < np.inf
-        require(type(self).__name__, "epsilon", self.epsilon, holds, "a number, 0 or more")
-
     def _partition(self, y: Any) -> TargetPartition:
         return partition_targets(y)
 
     def _problems(self, sample: Sample) -> list[MarginRows]:
         found: TargetPartition = sample.partition
         return [regression_rows(found.targets, self.epsilon, self.C * sample.weight[found.labeled])]
-
-    def _keep_labels(self, sample: Sample) -> None:
-        """Numbers need no coding."""
 
 
 def row_weights(rows: np.ndarray, sample_weight: Any) -> np.ndarray | None:

@@ -89,6 +89,8 @@ class Linear(PointwiseKernel):
     Linear()
     """
 
+    own_cost = 0.5
+
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Return the inner products."""
         return inner_products(A, B)
@@ -117,6 +119,8 @@ class Polynomial(PointwiseKernel):
     Polynomial(degree=5, coef0=0.0)
     """
 
+    own_cost = 2.0
+
     degree: int = 2
     gamma: float = 1.0
     coef0: float = 1.0
@@ -140,7 +144,18 @@ class Polynomial(PointwiseKernel):
             inner = inner.astype(np.float64, copy=False)  # high powers leave the range of single precision
         inner *= self.gamma
         inner += self.coef0
-        return np.power(inner, int(self.degree), out=inner) if self.degree != 2 else np.square(inner, out=inner)
+        return _integer_power(inner, int(self.degree))
+
+
+def _integer_power(base: np.ndarray, degree: int) -> np.ndarray:
+    """Return a power by repeated squaring, in place of ``base``: several times faster than ``numpy.power``."""
+    result = base.copy() if degree % 2 and degree > 1 else None
+    while degree > 1:
+        np.square(base, out=base)
+        degree //= 2
+        if degree % 2 and degree > 1:
+            result = base.copy() if result is None else np.multiply(result, base, out=result)
+    return base if result is None else np.multiply(base, result, out=base)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -161,6 +176,8 @@ class RBF(PointwiseKernel):
     >>> RBF(multiple=4.0)
     RBF(multiple=4.0)
     """
+
+    own_cost = 10.0
 
     gamma: float | str = "mean"
     multiple: float = 1.0
@@ -212,6 +229,8 @@ class Sigmoid(PointwiseKernel):
     Sigmoid(gamma=0.1)
     """
 
+    own_cost = 20.0
+
     gamma: float = 1.0
     coef0: float = 0.0
 
@@ -247,6 +266,8 @@ class FromCallable(PointwiseKernel):
     >>> FromCallable(laplacian_kernel)
     FromCallable(laplacian_kernel)
     """
+
+    own_cost = 100.0
 
     f: Callable[[Any, Any], Any]
 
@@ -294,6 +315,8 @@ class Precomputed(PointwiseKernel):
     >>> model.predict(rows[:3]).shape
     (3,)
     """
+
+    own_cost = 0.1
 
     K: Any
 

@@ -2,14 +2,17 @@ r"""Column generation: solve on few columns, price all, add the worst, prove.
 
 Given a master problem over a working set :math:`W`, its duals give every column :math:`j` a score
 :math:`\sum_i \beta_i y_i K_{ij}`. A column whose score violates its dual constraint can improve the model; when none
-does, the restricted solution is optimal for all columns (SSMK, Proposition 1). Each full scan also turns the duals
-into a lower bound on the optimum, so every round knows how far from optimal it is at most.
+does, the restricted solution is optimal for all columns (SSMK, Proposition 1; CG-Boost, Theorem 3.1). Each full scan
+also turns the duals into a lower bound on the optimum, so every round knows how far from optimal it is at most.
 
 Several problems (the one-vs-rest problems of a multi-class fit) go through the loop together: a scan reads every kernel
 block once and prices it for all problems that are still open.
 
-Adding the ``batch`` worst columns a round, rather than one as in the papers, trades a few useless columns for many
+Adding several of the worst columns a round, rather than one as in the papers, trades a few useless columns for many
 fewer rounds; columns that stay useless are dropped again.
+
+Columns may be priced in strata (CG-Boost, section 5): a round looks no further once it has found enough columns that
+are nearly as bad as the worst of the last full scan. Optimality is claimed after a full scan only.
 """
 
 from __future__ import annotations
@@ -18,35 +21,20 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from .highs import SolverFailedError
-from .masters import MasterSolution
+from .masters import Master, MasterSolution
 from .result import Certificate, SolverResult, Status
 
-BATCH = 50  # measured: 20 to 100 are within 20 % of each other
-SATISFIED = 1e-10  # a column violated by less is satisfied up to rounding
+ENOUGH = 0.2  # of the columns that a round may add: with fewer it looks into the next stratum
+NEARLY_AS_BAD = 0.5  # of the worst violation in the last full scan
 
-Pricing = Callable[[np.ndarray], Iterable[tuple[slice, np.ndarray]]]
+Pricing = Callable[[np.ndarray, Any], Iterable[tuple[slice | np.ndarray, np.ndarray]]]
 Fetch = Callable[[np.ndarray], np.ndarray]
-
-
-class Master(Protocol):
-    """What the loop asks of a restricted problem."""
-
-    columns: np.ndarray
-
-    def add_columns(self, columns: np.ndarray, K: np.ndarray) -> None: ...
-
-    def drop_idle(self) -> int: ...
-
-    def solve(self) -> MasterSolution: ...
-
-    def violations(self, scores: np.ndarray) -> np.ndarray: ...
-
-    def bound(self, solution: MasterSolution, worst: float) -> float: ...
+Strata = Callable[[np.ndarray], Sequence[Any]]
 
 
 @dataclass(frozen=True)
@@ -63,13 +51,15 @@ class RoundState:
     target : float
         The relative gap at which the fit stops.
     tau : float
-        Largest score of a column; optimal at 1.
+        Largest score of a column in the round's scan.
     n_columns : int
         Columns in the working sets.
     n_open : int
         Problems not yet solved to the tolerance.
     seconds : float
         Time since the start.
+    solutions : tuple of (ndarray, MasterSolution)
+        Working set and solution of each problem.
     """
 
     iteration: int
@@ -82,6 +72,7 @@ class RoundState:
     n_columns: int
     n_open: int
     seconds: float
+    solutions: tuple[tuple[np.ndarray, MasterSolution], ...] = ()
 
 
 @dataclass
@@ -89,17 +80,30 @@ class _Problem:
     """The course of one problem through the loop."""
 
     master: Master
+    batch: int | None
     solution: MasterSolution | None = None
     columns: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    bound: float = 0.0
+    bound: float = -np.inf
+    proven: bool = False  # whether the last scan was a full one
     status: Status | None = None
     history: list[dict[str, Any]] = field(default_factory=list)
     candidates: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
-    worst: float = 0.0
+    violations: np.ndarray = field(default_factory=lambda: np.empty(0))
+    worst: float = np.inf  # violation in the last full scan
+    n_evaluated: int = 0
 
     @property
     def gap(self) -> float:
         return max(0.0, _solved(self).objective - self.bound)
+
+    @property
+    def n_wanted(self) -> int:
+        return self.master.batch if self.batch is None else self.batch
+
+    @property
+    def has_enough(self) -> bool:
+        bad = np.count_nonzero(self.violations >= NEARLY_AS_BAD * self.worst)
+        return bool(bad >= max(1.0, ENOUGH * self.n_wanted))
 
 
 def generate_columns(
@@ -107,10 +111,11 @@ def generate_columns(
     price: Pricing,
     fetch: Fetch,
     *,
+    strata: Strata | None = None,
     tol: float = 1e-6,
     max_columns: int | None = None,
     max_time: float | None = None,
-    batch: int = BATCH,
+    batch: int | None = None,
     n_threads: int = 1,
     callback: Callable[[RoundState], object] | None = None,
 ) -> list[SolverResult]:
@@ -119,20 +124,23 @@ def generate_columns(
     Parameters
     ----------
     masters : sequence of Master
-        One for each problem, with empty working sets.
+        One for each problem. Columns that they already hold are a warm start.
     price : callable
-        ``price(V)`` with ``V`` of shape (n_points, n_open) walks all columns once and yields
-        ``(columns, scores)``: a slice of flat column numbers, and their scores for each column of ``V``.
+        ``price(V, stratum)`` with ``V`` of shape (n_points, n_open) walks the columns of a stratum once and yields
+        ``(columns, scores)``: flat column numbers, and their scores for each column of ``V``.
     fetch : callable
         ``fetch(columns)`` returns these columns, shape (n_points, n_columns).
+    strata : callable, optional
+        ``strata(errors)``, with the points where some problem misses its margin, shape (n_points,), returns the strata
+        in the order they are priced; together they hold every column once. By default there is one, named None.
     tol : float
         Stop when the duality gap is at most ``tol`` times the objective.
     max_columns : int, optional
         Largest working set of each problem.
     max_time : float, optional
         Seconds; looked at between rounds.
-    batch : int
-        Columns added a round.
+    batch : int, optional
+        Columns added a round; by default as many as the master asks for.
     n_threads : int
         Masters solved at the same time. Has no influence on the result.
     callback : callable, optional
@@ -143,7 +151,7 @@ def generate_columns(
     list of SolverResult
         ``x`` holds the coefficients of the working set ``extra["columns"]``; ``extra["intercept"]`` the offset.
     """
-    problems = [_Problem(master) for master in masters]
+    problems = [_Problem(master, batch) for master in masters]
     started = time.perf_counter()
     iteration = 0
     with ThreadPoolExecutor(max(1, min(n_threads, len(masters)))) as pool:
@@ -157,7 +165,7 @@ def generate_columns(
             open_ = [problem for problem in open_ if problem.status is None]
             if not open_:
                 break
-            _price(open_, price, batch, max(SATISFIED, 0.1 * tol))
+            _scan(open_, price, strata, tol)
             seconds = time.perf_counter() - started
             for problem in open_:
                 _judge(problem, iteration, seconds, tol, max_columns, max_time)
@@ -165,6 +173,7 @@ def generate_columns(
                 for problem in open_:
                     problem.status = problem.status or Status.CALLBACK
             _add_candidates([problem for problem in open_ if problem.status is None], fetch, max_columns)
+    _prove([problem for problem in problems if not problem.proven], price, tol)
     return [_result(problem) for problem in problems]
 
 
@@ -178,23 +187,54 @@ def _solve(problem: _Problem) -> MasterSolution | None:
         return None
 
 
-def _price(problems: Sequence[_Problem], price: Pricing, batch: int, threshold: float) -> None:
-    """Scan all columns once; keep each problem's worst violators and its worst violation."""
+def _scan(problems: Sequence[_Problem], price: Pricing, strata: Strata | None, tol: float) -> None:
+    """Price strata until every problem has found enough columns; after the last one the scan is full."""
+    for problem in problems:
+        problem.master.start_scan()
+        problem.candidates, problem.violations = np.empty(0, dtype=np.intp), np.empty(0)
+        problem.n_evaluated = 0
+        problem.proven = False
+    order = [None] if strata is None else strata(_errors(problems))
     V = np.column_stack([_solved(problem).signed_dual for problem in problems])
-    kept: list[list[tuple[np.ndarray, np.ndarray]]] = [[] for _ in problems]
-    worst = np.full(len(problems), -np.inf)
-    for columns, scores in price(V):
-        for k, problem in enumerate(problems):
-            violations = problem.master.violations(scores[:, k])
-            worst[k] = max(worst[k], violations.max())
-            working = problem.master.columns
-            here = working[(working >= columns.start) & (working < columns.stop)]
-            violations[here - columns.start] = -np.inf  # counts for the bound, cannot be added again
-            kept[k].append(_largest(np.arange(columns.start, columns.stop), violations, batch, threshold))
-    for problem, found, worst_violation in zip(problems, kept, worst, strict=True):
-        numbers, violations = (np.concatenate(part) for part in zip(*found, strict=True))
-        problem.candidates, _ = _largest(numbers, violations, batch, threshold)
-        problem.worst = float(worst_violation)
+    for number, stratum in enumerate(order, 1):
+        for columns, scores in price(V, stratum):
+            for k, problem in enumerate(problems):
+                _examine(problem, columns, scores[:, k], tol)
+        if number < len(order) and all(problem.has_enough for problem in problems):
+            return
+    for problem in problems:
+        problem.proven = True
+        problem.worst = float(problem.violations.max(initial=0.0))
+        problem.bound = max(problem.bound, problem.master.bound())
+
+
+def _errors(problems: Sequence[_Problem]) -> np.ndarray:
+    """Return the points where some problem misses its margin."""
+    errors = np.zeros(problems[0].master.rows.n_points, dtype=bool)
+    for problem in problems:
+        rows, solution = problem.master.rows, _solved(problem)
+        errors[rows.point[rows.margins(solution.values) < rows.target + solution.rho]] = True
+    return errors
+
+
+def _examine(problem: _Problem, columns: slice | np.ndarray, scores: np.ndarray, tol: float) -> None:
+    """Let the master see some scores; keep the worst violators so far, the worst first."""
+    working = problem.master.columns
+    if isinstance(columns, slice):
+        numbers = np.arange(columns.start, columns.stop)
+        known = working[(working >= columns.start) & (working < columns.stop)] - columns.start
+    else:
+        numbers = columns
+        known = np.flatnonzero(np.isin(columns, working))
+    violations = problem.master.examine(numbers, scores)
+    problem.n_evaluated += len(numbers)
+    violations[known] = -np.inf  # counts for the bound, cannot be added again
+    problem.candidates, problem.violations = _largest(
+        np.concatenate([problem.candidates, numbers]),
+        np.concatenate([problem.violations, violations]),
+        problem.n_wanted,
+        problem.master.negligible(tol),
+    )
 
 
 def _largest(
@@ -217,9 +257,8 @@ def _judge(
     max_columns: int | None,
     max_time: float | None,
 ) -> None:
-    """Update the bound, note the round, and decide whether the problem is done."""
+    """Note the round, and decide whether the problem is done."""
     solution = _solved(problem)
-    problem.bound = max(problem.bound, problem.master.bound(solution, problem.worst))
     n_columns = len(problem.master.columns)
     problem.history.append(
         {
@@ -227,8 +266,10 @@ def _judge(
             "objective": solution.objective,
             "bound": problem.bound,
             "gap": problem.gap,
-            "tau": 1.0 + problem.worst,
+            "tau": problem.master.tau,
             "n_columns": n_columns,
+            "n_evaluated": problem.n_evaluated,
+            "full_scan": problem.proven,
             "n_added": 0,
             "n_dropped": 0,
             "seconds": seconds,
@@ -261,6 +302,19 @@ def _add_candidates(problems: Sequence[_Problem], fetch: Fetch, max_columns: int
         problem.master.add_columns(chosen, K[:, np.searchsorted(wanted, chosen)])
 
 
+def _prove(problems: Sequence[_Problem], price: Pricing, tol: float) -> None:
+    """Scan all columns for problems that stopped after a partial scan, and note what it proves."""
+    if not problems:
+        return
+    _scan(problems, price, None, tol)
+    for problem in problems:
+        record = problem.history[-1]
+        record["n_evaluated"] += problem.n_evaluated
+        record.update(bound=problem.bound, gap=problem.gap, tau=problem.master.tau, full_scan=True)
+        if problem.gap <= tol * abs(_solved(problem).objective):
+            problem.status = Status.CONVERGED
+
+
 def _state(problems: Sequence[_Problem], iteration: int, seconds: float, tol: float) -> RoundState:
     objective = sum(_solved(problem).objective for problem in problems)
     gap = sum(problem.gap for problem in problems)
@@ -269,12 +323,13 @@ def _state(problems: Sequence[_Problem], iteration: int, seconds: float, tol: fl
         objective=objective,
         bound=objective - gap,
         gap=gap,
-        relative_gap=gap / max(abs(objective), np.finfo(float).tiny),
+        relative_gap=Certificate(gap, objective).relative,
         target=tol,
-        tau=1.0 + max(problem.worst for problem in problems),
+        tau=max(problem.master.tau for problem in problems),
         n_columns=sum(len(problem.master.columns) for problem in problems),
         n_open=sum(problem.status is None for problem in problems),
         seconds=seconds,
+        solutions=tuple((problem.columns, _solved(problem)) for problem in problems),
     )
 
 
@@ -297,5 +352,6 @@ def _result(problem: _Problem) -> SolverResult:
             "columns": problem.columns,
             "intercept": solution.intercept,
             "signed_dual": solution.signed_dual,
+            "rho": solution.rho,
         },
     )

@@ -2,7 +2,7 @@ r"""The adapter to HiGHS: a linear program over a box that grows by rows and kee
 
 .. math:: \min_x\; c^\top x \quad \text{s.t.} \quad 0 \le x \le u, \quad l \le A x \le h .
 
-New rows leave the old basis dual feasible, so the dual simplex goes on from where it stopped.
+New rows and moved bounds leave the old basis dual feasible, so the dual simplex goes on from where it stopped.
 """
 
 from __future__ import annotations
@@ -76,6 +76,16 @@ class GrowingLP:
                 np.tile(self._indices, n_rows),
                 np.ascontiguousarray(A, dtype=float).ravel(),
             )
+
+    def set_upper(self, upper: np.ndarray) -> None:
+        """Move the upper end of every variable's box."""
+        n = self._n_variables
+        self._highs.changeColsBounds(n, self._indices, np.zeros(n), np.asarray(upper, float))
+
+    def set_row_bounds(self, lower: np.ndarray, upper: np.ndarray) -> None:
+        """Move the bounds of the first ``len(lower)`` rows."""
+        for row, (low, high) in enumerate(zip(lower.tolist(), upper.tolist(), strict=True)):
+            self._highs.changeRowBounds(row, low, high)
 
     def delete_rows(self, rows: np.ndarray) -> None:
         """Delete rows by number; the others keep their order. Slack rows leave the basis intact."""

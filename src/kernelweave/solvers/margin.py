@@ -5,8 +5,9 @@ Row :math:`r` asks
 .. math:: s_r f(x_{i_r}) + \xi_r \ge t_r, \qquad \xi_r \ge 0, \qquad \text{at cost } c_r \xi_r .
 
 Classification has one row a point with :math:`s = y`, :math:`t = 1`. Regression with an insensitive zone of
-:math:`\varepsilon` has two: :math:`s = \pm 1`, :math:`t = \pm y - \varepsilon`. The multiplier of row :math:`r` is
-:math:`\beta_r \in [0, c_r]`; the *signed dual* of point :math:`i` is the sum of :math:`s_r \beta_r` over its rows.
+:math:`\varepsilon` has two: :math:`s = \pm 1`, :math:`t = \pm y - \varepsilon`. One-class problems have one with
+:math:`s = 1`. The multiplier of row :math:`r` is :math:`\beta_r \in [0, c_r]`; the *signed dual* of point :math:`i` is
+the sum of :math:`s_r \beta_r` over its rows.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+
+ROUNDING = 1e-12  # sums of costs that should be one are one up to this
 
 
 @dataclass(frozen=True)
@@ -34,9 +37,17 @@ class MarginRows:
     cost: np.ndarray
     n_points: int
 
+    def margins(self, f: np.ndarray) -> np.ndarray:
+        """Return ``s_r f(x_{i_r})`` of every row for function values ``f`` at the points."""
+        return self.sign * f[self.point]
+
+    def slack(self, f: np.ndarray) -> np.ndarray:
+        """Return by how much every row misses its target; zero where it does not."""
+        return np.maximum(0.0, self.target - self.margins(f))
+
     def loss(self, f: np.ndarray) -> float:
         """Return the total cost of the violated margins for function values ``f`` at the points."""
-        return float(self.cost @ np.maximum(0.0, self.target - self.sign * f[self.point]))
+        return float(self.cost @ self.slack(f))
 
     def signed(self, dual: np.ndarray) -> np.ndarray:
         """Return the signed dual of every point."""
@@ -59,3 +70,50 @@ def regression_rows(targets: np.ndarray, epsilon: float, cost: np.ndarray) -> Ma
         cost=np.tile(np.asarray(cost, float), 2),
         n_points=n,
     )
+
+
+def one_class_rows(n: int, cost: np.ndarray) -> MarginRows:
+    """Return the rows ``f(x_i) + xi_i >= 0``; problems that choose their margin ask for more than zero."""
+    return MarginRows(np.ones(n), np.arange(n), np.zeros(n), np.asarray(cost, float), n)
+
+
+def margin_loss(rows: MarginRows, f: np.ndarray) -> tuple[float, float]:
+    r"""Return :math:`\min_\rho -\rho + \sum_r c_r (\rho - s_r f(x_{i_r}))_+` and the :math:`\rho` that reaches it.
+
+    The slope in :math:`\rho` is minus one plus the cost of the margins below it, so :math:`\rho` is the first margin at
+    which these costs reach one.
+    """
+    margins = rows.margins(f)
+    order = np.argsort(margins, kind="stable")
+    reached = np.searchsorted(np.cumsum(rows.cost[order]), 1.0 - ROUNDING)
+    rho = float(margins[order[min(int(reached), len(order) - 1)]])
+    return float(rows.cost @ np.maximum(0.0, rho - margins)) - rho, rho
+
+
+def feasible_weights(rows: MarginRows, weights: np.ndarray, *, balanced: bool) -> np.ndarray:
+    """Return weights near the given ones, between 0 and the costs, that sum to 1; to 1/2 on each side if ``balanced``.
+
+    Where the costs are too small for that, the problem has no margin to choose: a ``ValueError``.
+    """
+    weights, above = np.clip(weights, 0.0, rows.cost), rows.sign > 0
+    total = float(rows.cost.sum())
+    smaller = min(float(rows.cost[above].sum()), float(rows.cost[~above].sum()))
+    largest_nu = min(1.0, 2.0 * smaller / total) if balanced else 1.0
+    if largest_nu * total < 1.0 - 1e-9:
+        why = ", with a free offset twice the share of the lighter side: 2 min(w+, w-) / w" if balanced else ""
+        raise ValueError(f"nu is too large: it is {1.0 / total:.6g} and may be at most {largest_nu:.6g}{why}.")
+    if not balanced:
+        return filled(weights, rows.cost, 1.0)
+    out = np.empty(len(weights))
+    for side in (above, ~above):
+        out[side] = filled(weights[side], rows.cost[side], 0.5)
+    return out
+
+
+def filled(weights: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
+    """Return weights in the box [0, upper], as the given ones are, that sum to ``total``."""
+    now = weights.sum()
+    if now > total:
+        return weights * (total / now)
+    room = upper - weights  # filled in proportion
+    return weights + room * min(1.0, (total - now) / max(room.sum(), 1e-300))

@@ -1,23 +1,27 @@
-r"""Restricted master problems: the learning problem on the columns of a working set :math:`W`.
+r"""What restricted master problems share: the learning problem on the columns of a working set :math:`W`.
 
-Both the value and the lower bound that a master reports are recomputed from its solution, never taken from the
-solver's word: the value is the objective at the coefficients found, the bound comes from duals that were clipped into
-their box and balanced, so that they are feasible exactly.
+A master is asked to add columns, to solve itself, and to judge the scores :math:`K_{\cdot j}^\top \beta` of all columns
+that it does not hold. Both the value and the lower bound that it reports are recomputed from its solution, never taken
+from a solver's word: the value is the objective at the coefficients found, the bound comes from duals that were made
+feasible exactly.
+
+The offset :math:`b` is *free* (not penalised; the duals balance, :math:`\sum_i \beta_i = 0`), *penalised* (the
+coefficient of a column of ones, always in :math:`W`), or absent. Coefficients that must not be negative are those of
+the kernels' columns; the offset always has either sign.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, Protocol
 
 import numpy as np
 
-from .highs import GrowingLP
 from .margin import MarginRows
 
-LARGEST_DUAL = 1e9  # in HiGHS's units, where duals of separable data are of the order of the number of columns
-SHORT = 1e-6  # margins short by less are the solver's doing, not the model's
-SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
 IDLE_ROUNDS = 3  # measured: 2 to 5 halve the working set and save 10 % of the time; 1 drops too eagerly
+
+Intercept = Literal["free", "penalized"] | None
 
 
 @dataclass(frozen=True)
@@ -34,6 +38,10 @@ class MasterSolution:
         What pricing multiplies the columns with.
     dual_value : float
         Dual objective of the restricted problem at the feasible duals.
+    values : ndarray of shape (n_points,)
+        The function at the points, offset included.
+    rho : float
+        The margin asked for, in problems that choose it.
     """
 
     objective: float
@@ -41,51 +49,30 @@ class MasterSolution:
     intercept: float
     signed_dual: np.ndarray
     dual_value: float
+    values: np.ndarray
+    rho: float = 0.0
 
 
-class LPMaster:
-    r"""The 1-norm problem, held as its dual in HiGHS.
+class Master(Protocol):
+    """What the loop asks of a restricted problem.
 
-    .. math::
-        \min_{\alpha, b, \xi}\; \sum_j |\alpha_j| + \sum_r c_r \xi_r
-        \quad \text{s.t.} \quad s_r \Big(\sum_j K_{i_r j} \alpha_j + b\Big) + \xi_r \ge t_r,\; \xi \ge 0
-
-    has the dual
-
-    .. math::
-        \max_\beta\; \sum_r t_r \beta_r
-        \quad \text{s.t.} \quad -1 \le \sum_r \beta_r s_r K_{i_r j} \le 1,\;
-        \sum_r \beta_r s_r = 0,\; 0 \le \beta_r \le c_r .
-
-    A new column is a new ranged row of the dual (one row in place of the two variables :math:`u_j, v_j`), which leaves
-    the old basis dual feasible. :math:`\alpha_j` and :math:`b` are the negative multipliers of the rows, since
-    HiGHS minimises :math:`-\sum_r t_r \beta_r`.
-
-    Since the duals balance, a constant added to a column changes no score and only moves :math:`b`; columns are
-    therefore centred first (a wide kernel is nearly constant, and the offset would have to cancel it). HiGHS sees
-    rows divided by their largest entry and duals multiplied by :math:`\sigma`, the largest entry of the first columns
-    or one over the largest cost, so that kernels and costs of any magnitude give it numbers around one.
-
-    Parameters
-    ----------
-    rows : MarginRows
-        With finite positive costs.
-    idle_rounds : int or None
-        Rounds after which an unused column may be dropped; None: never, as in the papers.
+    A round is ``solve``, ``start_scan``, ``examine`` for every column in as many portions as one likes, ``bound``.
     """
 
-    def __init__(self, rows: MarginRows, idle_rounds: int | None = IDLE_ROUNDS):
-        self.rows = rows
-        self.idle_rounds = idle_rounds
-        self.columns = np.empty(0, dtype=np.intp)
-        self._K = np.empty((0, rows.n_points))  # centred, one row a column: grows by appending
-        self._means = np.empty(0)
-        self._magnitudes = np.empty(0)
-        self._idle = np.empty(0, dtype=int)  # rounds since the coefficient was last used
-        self._returned = np.empty(0, dtype=bool)  # columns that came back after they were dropped
-        self._dropped: set[int] = set()
-        self._sigma = 1.0 / float(rows.cost.max())
-        self._lp = self._start()
+    @property
+    def rows(self) -> MarginRows:
+        """The margins that the problem asks for."""
+
+    @property
+    def columns(self) -> np.ndarray:
+        """Flat numbers of the columns in the working set; a new array whenever they change."""
+
+    @property
+    def batch(self) -> int:
+        """How many columns it would have a round add."""
+
+    def negligible(self, tol: float) -> float:
+        """Return the violation up to which columns do not matter for the relative gap ``tol``."""
 
     def add_columns(self, columns: np.ndarray, K: np.ndarray) -> None:
         """Put columns into the working set.
@@ -95,98 +82,117 @@ class LPMaster:
         columns : ndarray of shape (n_new,)
             Their flat numbers, not yet in the working set.
         K : ndarray of shape (n_points, n_new)
+            As they are priced: scaled, and centred if the offset is free.
         """
-        means = K.mean(axis=0)
-        K = K - means
-        magnitudes = np.maximum(np.abs(K).max(axis=0, initial=0.0), np.finfo(float).tiny)
-        if len(self.columns) == 0:
-            self._sigma = max(float(magnitudes.max()), self._sigma)
-            self._lp = self._start()
-        bounds = self._sigma / magnitudes
-        A = (K.T / magnitudes[:, None])[:, self.rows.point] * self.rows.sign
-        self._lp.add_rows(A, -bounds, bounds)
-        self.columns = np.concatenate([self.columns, columns])
-        self._K = np.concatenate([self._K, K.T])
-        self._means = np.concatenate([self._means, means])
-        self._magnitudes = np.concatenate([self._magnitudes, magnitudes])
-        self._idle = np.concatenate([self._idle, np.zeros(len(columns), dtype=int)])
-        self._returned = np.concatenate([self._returned, [j in self._dropped for j in columns.tolist()]]).astype(bool)
 
     def drop_idle(self) -> int:
-        """Take columns out of the working set that have not been used for some rounds; return how many.
+        """Take columns out of the working set that have not been used for some rounds; return how many."""
 
-        Their rows are slack, so the basis stays optimal. A column that comes back stays, so the loop ends.
-        """
-        if self.idle_rounds is None:
-            return 0
-        slack = np.abs(self._K @ self._solution.signed_dual) < 1.0 - SLACK
-        out = np.flatnonzero(slack & (self._idle >= self.idle_rounds) & ~self._returned)
-        if len(out):
-            self._lp.delete_rows(out + 1)  # row 0 is the balance
-            self._dropped.update(self.columns[out].tolist())
-            kept = np.setdiff1d(np.arange(len(self.columns)), out)
-            self.columns, self._K, self._means = self.columns[kept], self._K[kept], self._means[kept]
-            self._magnitudes, self._idle = self._magnitudes[kept], self._idle[kept]
-            self._returned = self._returned[kept]
-        return len(out)
+    def set_cost(self, cost: np.ndarray) -> None:
+        """Give every row a new cost; the working set stays, and the next solve starts from the last solution."""
 
     def solve(self) -> MasterSolution:
-        """Solve the restricted problem from the last basis."""
-        vertex = self._lp.solve()
-        # scaled duals are sigma times the true ones, scaled objective is sigma times the true one
-        intercept = -float(vertex.row_dual[0])
-        coef = -vertex.row_dual[1:] / self._magnitudes
-        dual = self._feasible(vertex.x / self._sigma)
+        """Solve the restricted problem from the last solution."""
+
+    def start_scan(self) -> None:
+        """Forget what was examined."""
+
+    def examine(self, columns: np.ndarray, scores: np.ndarray) -> np.ndarray:
+        """Take note of the scores of these columns and return how far each violates its constraint.
+
+        Parameters
+        ----------
+        columns : ndarray of shape (n_examined,)
+            Flat numbers, in or outside the working set.
+        scores : ndarray of shape (n_examined,)
+            Their products with the signed duals of the last solution.
+
+        Returns
+        -------
+        ndarray of shape (n_examined,)
+            Positive where the column can improve the model.
+        """
+
+    @property
+    def tau(self) -> float:
+        """Largest score examined in this scan, in absolute value where coefficients may have either sign."""
+
+    def bound(self) -> float:
+        """Return a lower bound on the optimum over all columns, once each was examined exactly once in this scan."""
+
+
+class WorkingSet:
+    """The columns of a master: their values, and how long each has not been used.
+
+    Parameters
+    ----------
+    n_points : int
+    centered : bool
+        Whether to subtract from each column its mean over the points.
+    idle_rounds : int or None
+        Rounds after which an unused column may be dropped; None: never, as in the papers.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_working,)
+        Flat numbers.
+    K : ndarray of shape (n_working, n_points)
+        One row a column, since it grows by appending.
+    means : ndarray of shape (n_working,)
+        What was subtracted from the columns.
+    magnitudes : ndarray of shape (n_working,)
+        Largest absolute entry; one for a column of zeros.
+    """
+
+    def __init__(self, n_points: int, centered: bool, idle_rounds: int | None = IDLE_ROUNDS):
+        self.centered = centered
+        self.idle_rounds = idle_rounds
+        self.columns = np.empty(0, dtype=np.intp)
+        self.K = np.empty((0, n_points))
+        self.means = np.empty(0)
+        self.magnitudes = np.empty(0)
+        self.restart()
+
+    def __len__(self) -> int:
+        return len(self.columns)
+
+    def restart(self) -> None:
+        """Forget which columns were idle or have been dropped; the problem has changed."""
+        self._idle = np.zeros(len(self), dtype=int)  # rounds since the coefficient was last used
+        self._returned = np.zeros(len(self), dtype=bool)  # columns that came back after they were dropped
+        self._dropped: set[int] = set()
+
+    def append(self, columns: np.ndarray, K: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Add columns of shape (n_points, n_new); return them as rows, and their magnitudes."""
+        means = K.mean(axis=0) if self.centered else np.zeros(len(columns))
+        new = (K - means).T
+        largest = np.abs(new).max(axis=1, initial=0.0)
+        magnitudes = np.where(largest > 0, largest, 1.0)
+        returned = np.array([j in self._dropped for j in columns.tolist()], dtype=bool)
+        self.columns = np.concatenate([self.columns, columns])
+        self.K = np.concatenate([self.K, new])
+        self.means = np.concatenate([self.means, means])
+        self.magnitudes = np.concatenate([self.magnitudes, magnitudes])
+        self._idle = np.concatenate([self._idle, np.zeros(len(columns), dtype=int)])
+        self._returned = np.concatenate([self._returned, returned])
+        return new, magnitudes
+
+    def note_use(self, coef: np.ndarray) -> None:
+        """Count for every column the rounds in which its coefficient was zero."""
         self._idle = np.where(coef != 0, 0, self._idle + 1)
-        coef, intercept, objective = self._lifted(coef, intercept)
-        self._solution = MasterSolution(
-            objective=objective,
-            coef=coef,
-            intercept=intercept - float(coef @ self._means),
-            signed_dual=self.rows.signed(dual),
-            dual_value=float(self.rows.target @ dual),
-        )
-        return self._solution
 
-    def violations(self, scores: np.ndarray) -> np.ndarray:
-        """Return how far each column is from its constraint |score| <= 1; positive means violated."""
-        return np.abs(scores) - 1.0
+    def drop_idle(self, slack: np.ndarray) -> np.ndarray:
+        """Drop columns that are idle and whose constraint is ``slack``; return their positions.
 
-    def bound(self, solution: MasterSolution, worst: float) -> float:
-        """Return a lower bound on the optimum over all columns, the worst violation over them being known.
-
-        The duals divided by ``tau = max(1, largest |score|)`` satisfy every constraint.
+        A column that comes back stays, so the loop ends.
         """
-        return max(0.0, solution.dual_value / max(1.0, 1.0 + worst))
-
-    def _start(self) -> GrowingLP:
-        rows = self.rows
-        # A smaller box is a valid restriction of the dual; HiGHS would take a huge one for infinite.
-        lp = GrowingLP(-rows.target, np.minimum(rows.cost * self._sigma, LARGEST_DUAL))
-        lp.add_rows(rows.sign[None, :], np.zeros(1), np.zeros(1))  # sum beta s = 0: the free offset
-        return lp
-
-    def _lifted(self, coef: np.ndarray, intercept: float) -> tuple[np.ndarray, float, float]:
-        """Scale the solution up by what the solver's tolerance leaves margins short, if that lowers the objective.
-
-        Margins short by 1e-9 are charged at full cost, which may be far more than the objective itself.
-        """
-        f = coef @ self._K + intercept
-        objective = float(np.abs(coef).sum()) + self.rows.loss(f)
-        short = self.rows.target - self.rows.sign * f[self.rows.point]
-        short = short[(short > 0) & (short < SHORT)]
-        if len(short):
-            factor = 1.0 / (1.0 - float(short.max()))
-            lifted = factor * float(np.abs(coef).sum()) + self.rows.loss(factor * f)
-            if lifted < objective:
-                return factor * coef, factor * intercept, lifted
-        return coef, intercept, objective
-
-    def _feasible(self, dual: np.ndarray) -> np.ndarray:
-        """Clip duals into their box and shrink the heavier side, so that they balance."""
-        rows = self.rows
-        dual = np.clip(dual, 0.0, rows.cost)
-        positive, negative = dual[rows.sign > 0].sum(), dual[rows.sign < 0].sum()
-        balanced = min(positive, negative)
-        shrink = np.where(rows.sign > 0, balanced / max(positive, 1e-300), balanced / max(negative, 1e-300))
-        return dual * shrink
+        if self.idle_rounds is None:
+            return np.empty(0, dtype=np.intp)
+        out = np.flatnonzero(slack & (self._idle >= self.idle_rounds) & ~self._returned)
+        if len(out):
+            self._dropped.update(self.columns[out].tolist())
+            kept = np.setdiff1d(np.arange(len(self)), out)
+            self.columns, self.K, self.means = self.columns[kept], self.K[kept], self.means[kept]
+            self.magnitudes, self._idle = self.magnitudes[kept], self._idle[kept]
+            self._returned = self._returned[kept]
+        return out

@@ -1,16 +1,23 @@
 """Slow, obvious, trusted: the whole problem at once, by another road than the solvers of this library.
 
+Every function takes the problem as it is printed, in primal variables with all columns. The offset is free (not
+penalised), ``"penalized"`` like a coefficient, or absent (None); ``positive`` binds the coefficients, never the offset.
 For tests, papers and benchmarks only; nothing else may import it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.optimize import linprog
 
 from .margin import MarginRows
+from .masters import Intercept
+
+CONIC_TOLERANCES = (1e-11, 1e-10, 1e-9, 1e-8)  # the tightest that Clarabel reaches
 
 
 @dataclass(frozen=True)
@@ -20,30 +27,230 @@ class ReferenceSolution:
     objective: float
     coef: np.ndarray
     intercept: float
+    rho: float = 0.0
 
 
-def full_lp(K: np.ndarray, rows: MarginRows, time_limit: float | None = None) -> ReferenceSolution:
-    r"""Solve the 1-norm problem (SSMK (9)) with all columns, in the variables :math:`u, v, b, \xi` as printed.
+def full_lp(
+    K: np.ndarray,
+    rows: MarginRows,
+    *,
+    positive: bool = False,
+    intercept: Intercept = "free",
+    time_limit: float | None = None,
+) -> ReferenceSolution:
+    r"""Solve the 1-norm problem (SSMK (9), CG-Boost (4)) in the variables :math:`u, v, b, \xi` as printed.
+
+    .. math:: \min\; \sum_j |\alpha_j| \;(+\, |b|) + \sum_r c_r \xi_r \quad \text{s.t.} \quad
+        s_r f(x_{i_r}) + \xi_r \ge t_r,\; \xi \ge 0, \qquad f = K \alpha + b,\; \alpha = u - v .
 
     Parameters
     ----------
     K : ndarray of shape (n_points, n_columns)
     rows : MarginRows
+    positive : bool
+    intercept : {"free", "penalized"} or None
     time_limit : float, optional
         Seconds, after which it gives up with a ``TimeoutError``.
     """
-    n_columns, n_rows = K.shape[1], len(rows.sign)
+    A, price, lower = _linear_variables(K, rows, positive, intercept)
+    n_rows = len(rows.sign)
+    x, value = _linear_program(
+        cost=np.concatenate([price, rows.cost]),
+        A=np.hstack([-A, -np.eye(n_rows)]),
+        upper=-rows.target,
+        lower=np.concatenate([lower, np.zeros(n_rows)]),
+        time_limit=time_limit,
+    )
+    return ReferenceSolution(value, *_split(x, K.shape[1], positive, intercept))
+
+
+def full_nu_lp(
+    K: np.ndarray, rows: MarginRows, *, positive: bool = False, intercept: Intercept = "free"
+) -> ReferenceSolution:
+    r"""Solve the 1-norm problem that chooses its margin (LPBoost), targets being ignored.
+
+    .. math:: \min\; -\rho + \sum_r c_r \xi_r \quad \text{s.t.} \quad
+        s_r f(x_{i_r}) \ge \rho - \xi_r,\; \xi \ge 0,\; \sum_j |\alpha_j| \;(+\, |b|) \le 1 .
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_points, n_columns)
+    rows : MarginRows
+    positive : bool
+    intercept : {"free", "penalized"} or None
+    """
+    A, price, lower = _linear_variables(K, rows, positive, intercept)
+    n_rows = len(rows.sign)
+    margins = np.hstack([-A, np.ones((n_rows, 1)), -np.eye(n_rows)])
+    ball = np.concatenate([price, np.zeros(1 + n_rows)])
+    x, value = _linear_program(
+        cost=np.concatenate([np.zeros(len(price)), [-1.0], rows.cost]),
+        A=np.vstack([margins, ball]),
+        upper=np.append(np.zeros(n_rows), 1.0),
+        lower=np.concatenate([lower, [-np.inf], np.zeros(n_rows)]),
+    )
+    return ReferenceSolution(value, *_split(x, K.shape[1], positive, intercept), rho=float(x[len(price)]))
+
+
+def full_qp(
+    K: np.ndarray, rows: MarginRows, *, positive: bool = False, intercept: Intercept = "free"
+) -> ReferenceSolution:
+    r"""Solve the 2-norm problem (CG-Boost (7), (11), (13)) with all columns.
+
+    .. math:: \min\; \tfrac12 \|\alpha\|^2 \;(+\, \tfrac12 b^2) + \sum_r c_r \xi_r \quad \text{s.t.} \quad
+        s_r f(x_{i_r}) + \xi_r \ge t_r,\; \xi \ge 0 .
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_points, n_columns)
+    rows : MarginRows
+    positive : bool
+    intercept : {"free", "penalized"} or None
+    """
+    cp = _cvxpy()
+    coef, b, offset_penalty = _conic_variables(K.shape[1], positive, intercept)
+    xi = cp.Variable(len(rows.sign), nonneg=True)
+    margins = cp.multiply(rows.sign, K[rows.point] @ coef + b)
+    objective = 0.5 * cp.sum_squares(coef) + offset_penalty + rows.cost @ xi
+    value = _conic_program(objective, [margins + xi >= rows.target])
+    return ReferenceSolution(value, np.array(coef.value), _number(b))
+
+
+def full_nu_qp(
+    K: np.ndarray, rows: MarginRows, *, positive: bool = False, intercept: Intercept = "free"
+) -> ReferenceSolution:
+    r"""Solve the 2-norm problem that chooses its margin, targets being ignored.
+
+    .. math:: \min\; \tfrac12 \|\alpha\|^2 \;(+\, \tfrac12 b^2) - \rho + \sum_r c_r \xi_r \quad \text{s.t.} \quad
+        s_r f(x_{i_r}) \ge \rho - \xi_r,\; \xi \ge 0 .
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_points, n_columns)
+    rows : MarginRows
+    positive : bool
+    intercept : {"free", "penalized"} or None
+    """
+    cp = _cvxpy()
+    coef, b, offset_penalty = _conic_variables(K.shape[1], positive, intercept)
+    xi, rho = cp.Variable(len(rows.sign), nonneg=True), cp.Variable()
+    margins = cp.multiply(rows.sign, K[rows.point] @ coef + b)
+    objective = 0.5 * cp.sum_squares(coef) + offset_penalty - rho + rows.cost @ xi
+    value = _conic_program(objective, [margins >= rho - xi])
+    return ReferenceSolution(value, np.array(coef.value), _number(b), _number(rho))
+
+
+def full_rkhs(
+    grams: Sequence[np.ndarray], K: Sequence[np.ndarray], rows: MarginRows, *, intercept: Intercept = "free"
+) -> ReferenceSolution:
+    r"""Solve the problem with the norm of each kernel's own space.
+
+    .. math:: \min\; \tfrac12 \sum_p \alpha_p^\top G_p \alpha_p \;(+\, \tfrac12 b^2) + \sum_r c_r \xi_r
+        \quad \text{s.t.} \quad s_r f(x_{i_r}) + \xi_r \ge t_r,\; \xi \ge 0, \qquad f = \sum_p K_p \alpha_p + b .
+
+    Parameters
+    ----------
+    grams : sequence of ndarray of shape (n_centers, n_centers)
+        Positive semi-definite.
+    K : sequence of ndarray of shape (n_points, n_centers)
+    rows : MarginRows
+    intercept : {"free", "penalized"} or None
+
+    Returns
+    -------
+    ReferenceSolution
+        ``coef`` holds the kernels' coefficients one after another.
+    """
+    cp = _cvxpy()
+    coefs = [cp.Variable(len(G)) for G in grams]
+    b, offset_penalty = _conic_offset(intercept)
+    xi = cp.Variable(len(rows.sign), nonneg=True)
+    f = sum(K_p[rows.point] @ coef for K_p, coef in zip(K, coefs, strict=True)) + b
+    norms = sum(cp.sum_squares(_factor(G) @ coef) for G, coef in zip(grams, coefs, strict=True))
+    objective = 0.5 * norms + offset_penalty + rows.cost @ xi
+    value = _conic_program(objective, [cp.multiply(rows.sign, f) + xi >= rows.target])
+    return ReferenceSolution(value, np.concatenate([coef.value for coef in coefs]), _number(b))
+
+
+def _linear_variables(
+    K: np.ndarray, rows: MarginRows, positive: bool, intercept: Intercept
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Margins of the rows in the variables u, v, b; what each variable costs; its lower bound."""
     signed = rows.sign[:, None] * K[rows.point]
-    A = np.hstack([-signed, signed, -rows.sign[:, None], -np.eye(n_rows)])
-    cost = np.concatenate([np.ones(2 * n_columns), [0.0], rows.cost])
-    bounds = [(0, None)] * (2 * n_columns) + [(None, None)] + [(0, None)] * n_rows
+    sign = rows.sign[:, None]
+    parts = [signed] if positive else [signed, -signed]
+    n_coefs = len(parts) * K.shape[1]
+    offset = {"free": [sign], "penalized": [sign, -sign], None: []}[intercept]
+    price = np.concatenate([np.ones(n_coefs), {"free": [0.0], "penalized": [1.0, 1.0], None: []}[intercept]])
+    lower = np.concatenate([np.zeros(n_coefs), {"free": [-np.inf], "penalized": [0.0, 0.0], None: []}[intercept]])
+    return np.hstack(parts + offset), price, lower
+
+
+def _linear_program(
+    cost: np.ndarray, A: np.ndarray, upper: np.ndarray, lower: np.ndarray, time_limit: float | None = None
+) -> tuple[np.ndarray, float]:
+    """Minimise ``cost @ x`` subject to ``A x <= upper`` and ``x >= lower``."""
     options = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     if time_limit is not None:
         options["time_limit"] = time_limit
-    result = linprog(cost, A_ub=A, b_ub=-rows.target, bounds=bounds, method="highs", options=options)
+    bounds = np.column_stack([lower, np.full(len(lower), np.inf)])
+    result = linprog(cost, A_ub=A, b_ub=upper, bounds=bounds, method="highs", options=options)
     if result.status == 1:
         raise TimeoutError(f"The reference solver took longer than {time_limit} s.")
     if result.status != 0:
         raise RuntimeError(f"The reference solver stopped: {result.message}")
-    coef = result.x[:n_columns] - result.x[n_columns : 2 * n_columns]
-    return ReferenceSolution(float(result.fun), coef, float(result.x[2 * n_columns]))
+    return result.x, float(result.fun)
+
+
+def _split(x: np.ndarray, n_columns: int, positive: bool, intercept: Intercept) -> tuple[np.ndarray, float]:
+    """Coefficients and offset from the variables of a linear program."""
+    coef, rest = x[:n_columns], x[n_columns:]
+    if not positive:
+        coef, rest = coef - rest[:n_columns], rest[n_columns:]
+    if intercept == "penalized":
+        return coef, float(rest[0] - rest[1])
+    return coef, float(rest[0]) if intercept == "free" else 0.0
+
+
+def _cvxpy() -> Any:
+    try:
+        import cvxpy
+    except ImportError as error:
+        raise ImportError(
+            "The conic reference problems need cvxpy and clarabel; install them with: pip install 'kernelweave[sdp]'"
+        ) from error
+    return cvxpy
+
+
+def _conic_variables(n_columns: int, positive: bool, intercept: Intercept) -> tuple[Any, Any, Any]:
+    """Coefficients, the offset and its penalty."""
+    return _cvxpy().Variable(n_columns, nonneg=positive), *_conic_offset(intercept)
+
+
+def _conic_offset(intercept: Intercept) -> tuple[Any, Any]:
+    b = 0.0 if intercept is None else _cvxpy().Variable()
+    return b, 0.5 * b**2 if intercept == "penalized" else 0.0
+
+
+def _conic_program(objective: Any, constraints: list[Any]) -> float:
+    """Minimise with Clarabel as accurately as it can."""
+    cp = _cvxpy()
+    problem = cp.Problem(cp.Minimize(objective), constraints)
+    for tol in CONIC_TOLERANCES:
+        problem.solve(solver="CLARABEL", tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
+        if problem.status == "optimal":
+            return float(problem.value)
+        if problem.status != "optimal_inaccurate":
+            break
+    raise RuntimeError(f"The reference solver stopped: {problem.status}")
+
+
+def _number(variable: Any) -> float:
+    return float(getattr(variable, "value", variable))
+
+
+def _factor(G: np.ndarray) -> np.ndarray:
+    """A matrix F with F'F = G, of the rank of G."""
+    values, vectors = np.linalg.eigh(G)
+    kept = values > len(G) * np.finfo(float).eps * values[-1]
+    return np.sqrt(values[kept])[:, None] * vectors[:, kept].T

@@ -15,6 +15,10 @@ class Status(Enum):
     CONVERGED = "The certificate is within the tolerance."
     MAX_COLUMNS = "Stopped at max_columns before the certificate reached the tolerance."
     MAX_TIME = "Stopped at max_time before the certificate reached the tolerance."
+    MAX_ITER = "Stopped at max_iter before the certificate reached the tolerance."
+    VALIDATION = (
+        "Stopped since the score on the validation rows no longer improved; this is the best model of the path."
+    )
     CALLBACK = "Stopped by the callback before the certificate reached the tolerance."
     PRECISION = "No column improves the model any more, but rounding keeps the certificate above the tolerance."
     SOLVER_FAILED = "The LP solver gave up; this is the last solution it found, with its certificate."
@@ -37,19 +41,23 @@ class Certificate:
         The objective value the gap belongs to.
     kind : str
         What the number is: ``"duality gap"``, ``"stationarity"`` or ``"KKT residual"``.
+    scope : str
+        What the proof covers, in words; empty where it is the whole problem.
     """
 
     gap: float
     objective: float
     kind: str = "duality gap"
+    scope: str = ""
 
     @property
     def relative(self) -> float:
         """The gap relative to the absolute objective."""
-        return self.gap / max(abs(self.objective), np.finfo(float).tiny)
+        return float(self.gap) / max(abs(float(self.objective)), float(np.finfo(float).tiny))
 
     def __str__(self) -> str:
-        return f"{self.kind} {self.gap:.3g} ({self.relative:.2g} of the objective {self.objective:.6g})"
+        scope = f" over {self.scope}" if self.scope else ""
+        return f"{self.kind} {self.gap:.3g} ({self.relative:.2g} of the objective {self.objective:.6g}){scope}"
 
 
 @dataclass(frozen=True)

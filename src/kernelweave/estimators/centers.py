@@ -1,0 +1,80 @@
+"""Which rows may be centres of basis functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .base import Sample, is_count
+
+AUTO_CENTERS = 20_000  # more rows than this rarely help, and cost time in proportion
+
+
+def candidates(centers: Any, sample: Sample, rng: np.random.Generator) -> tuple[Sample, np.ndarray, str]:
+    """Keep the rows that a fit needs: the labelled ones and those that may be centres.
+
+    Parameters
+    ----------
+    centers : {"auto", "all", "labeled"}, int or array-like
+        ``"all"``: every row. ``"labeled"``: labelled rows only. A number: labelled rows, and others drawn at random up
+        to that many in all. ``"auto"``: every row up to 20,000 of them, else that number. An array: row numbers, or a
+        mask over the rows.
+    sample : Sample
+    rng : numpy.random.Generator
+
+    Returns
+    -------
+    sample : Sample
+    is_center : ndarray of shape (n_rows,)
+        Which of its rows may be centres.
+    scope : str
+        The centres in words.
+    """
+    found, n_rows = sample.partition, len(sample.kept)
+    is_labeled = np.zeros(n_rows, dtype=bool)
+    is_labeled[found.labeled] = True
+    if isinstance(centers, str) and centers in ("auto", "all", "labeled"):
+        chosen = is_labeled if centers == "labeled" else np.ones(n_rows, dtype=bool)
+        if centers == "auto" and n_rows > AUTO_CENTERS:
+            chosen = _drawn(is_labeled, AUTO_CENTERS, rng)
+    elif is_count(centers):
+        chosen = _drawn(is_labeled, int(centers), rng)
+    else:
+        chosen = _named_rows(centers, sample.n_given)[sample.kept]
+    if not chosen.any():
+        raise ValueError(f"centers={centers!r} leaves no row of positive weight that may be a centre.")
+    count = int(chosen.sum())
+    scope = f"{count:,} centre{'s' * (count > 1)}"
+    if count < n_rows:
+        scope += f" of {n_rows:,} rows"
+    keep = chosen | is_labeled
+    return sample.restrict(keep), chosen[keep], scope
+
+
+def _drawn(is_labeled: np.ndarray, n_centers: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the labelled rows and a random part of the others, or a part of the labelled ones if they are many."""
+    first, others = np.flatnonzero(is_labeled), np.flatnonzero(~is_labeled)
+    chosen = np.zeros(len(is_labeled), dtype=bool)
+    if len(first) >= n_centers:
+        chosen[rng.choice(first, n_centers, replace=False)] = True
+        return chosen
+    chosen[first] = True
+    chosen[rng.choice(others, min(n_centers - len(first), len(others)), replace=False)] = True
+    return chosen
+
+
+def _named_rows(centers: Any, n_rows: int) -> np.ndarray:
+    """Return a mask from row numbers or a mask."""
+    given = np.asarray(centers)
+    mask = np.zeros(n_rows, dtype=bool)
+    if given.dtype == bool and given.shape == (n_rows,):
+        return given
+    whole = given.dtype.kind in "iu" and given.ndim == 1 and len(given) > 0
+    if not whole or given.min() < 0 or given.max() >= n_rows:
+        raise ValueError(
+            f'centers={centers!r}; expected "auto", "all", "labeled", a number of centres, row numbers from 0 to '
+            f"{n_rows - 1}, or a mask over the {n_rows} rows."
+        )
+    mask[given] = True
+    return mask

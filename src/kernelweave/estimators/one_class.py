@@ -1,0 +1,171 @@
+"""Novelty detection by a mixture of kernels: the nu-form of CG-Boost with every label one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import OutlierMixin
+from sklearn.utils.validation import _num_samples
+
+from ..kernels.library import KernelLibrary
+from ..kernels.pointwise import rbf_family
+from ..labels import TargetPartition, partition_targets
+from ..solvers.column_generation import RoundState
+from ..solvers.margin import MarginRows, one_class_rows
+from .base import Sample, is_positive, require
+from .cg_boost import CGBoostEstimator
+from .mixture import Task
+
+
+class CGBoostOneClass(OutlierMixin, CGBoostEstimator):
+    r"""Tell rows that are unlike the training rows, with a mixture of kernels and a certificate.
+
+    A function :math:`f(x) = \sum_p \sum_j \alpha_j^p K_p(x, x_j)` is to be large on most training rows,
+
+    .. math::
+        \min_{\alpha, \rho, \xi} \quad & -\rho + \tfrac{1}{\nu n} \sum_i \xi_i
+        \;[\, + R(\alpha) \text{ for l2, rkhs}] \\
+        \text{s.t.} \quad & f(x_i) \ge \rho - \xi_i, \quad \xi_i \ge 0, \quad \sum_j |a_j| \le 1 \text{ for l1},
+
+    which is the nu-form of :class:`CGBoostClassifier` with every label one. Its Lagrangian is linear in :math:`\rho`,
+    so the duals :math:`u` sum to one, and :math:`0 \le u_i \le 1/(\nu n)`; the dual is to minimise the largest score
+    :math:`\sum_i u_i K_{ij}` (l1) or half the sum of squared scores (l2). With ``penalty="rkhs"`` and one kernel it is
+    the one-class SVM. There is no offset beside :math:`\rho`: with one, both could grow for ever.
+
+    Parameters
+    ----------
+    kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
+        The library. ``None``: a family of RBF kernels around the mean squared distance; kernels that grow with
+        distance, such as linear and polynomial ones, would call far rows the most usual.
+    nu : float, default=0.1
+        At most this share of the training rows lies outside, at least this share outside or on the border.
+    penalty : {"l1", "l2", "rkhs"}, default="l1"
+    positive : bool, default=True
+        Whether coefficients must not be negative; must be False with ``penalty="rkhs"``.
+    intercept : None
+        There is none; the parameter is here for the family's sake.
+    column_scale : {"std", "norm"} or None, default=None
+        As in :class:`CGBoostClassifier`; dividing a column by its size would favour centres at the rim.
+    pricing, centers, max_columns, max_time, tol, cache_size, n_jobs, callback, verbose, random_state
+        As in :class:`CGBoostClassifier`.
+
+    Attributes
+    ----------
+    offset_ : float
+        The chosen margin :math:`\rho`; ``decision_function`` is ``score_samples`` minus it.
+    expansion_, intercept_, kernel_usage_, n_columns_, n_evaluations_, objective_, certificate_, status_, history_
+        As in :class:`CGBoostClassifier`.
+    n_iter_, dual_, candidates_, library_, n_features_in_, feature_names_in_
+        As in :class:`CGBoostClassifier`.
+
+    References
+    ----------
+    J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.
+    B. Schölkopf, J. Platt, J. Shawe-Taylor, A. Smola, R. Williamson. Estimating the support of a high-dimensional
+    distribution. Neural Computation 13, 2001.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import RBF, CGBoostOneClass
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> model = CGBoostOneClass([RBF()], nu=0.1).fit(X)
+    >>> model.predict([[0.0, 0.0], [6.0, 6.0]]).tolist()
+    [1, -1]
+    >>> bool(np.mean(model.predict(X) == -1) <= 0.1)
+    True
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        nu: float = 0.1,
+        penalty: str = "l1",
+        positive: bool = True,
+        intercept: str | None = None,
+        pricing: str = "stratified",
+        column_scale: str | None = None,
+        centers: Any = "auto",
+        max_columns: int | None = None,
+        max_time: float | None = None,
+        tol: float | None = None,
+        cache_size: float = 500.0,
+        n_jobs: int | None = None,
+        callback: Callable[[RoundState], object] | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ):
+        self.kernels = kernels
+        self.nu = nu
+        self.penalty = penalty
+        self.positive = positive
+        self.intercept = intercept
+        self.pricing = pricing
+        self.column_scale = column_scale
+        self.centers = centers
+        self.max_columns = max_columns
+        self.max_time = max_time
+        self.tol = tol
+        self.cache_size = cache_size
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Learn what most rows have in common.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : ignored
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether.
+
+        Returns
+        -------
+        self
+        """
+        self._learn(self._prepare(X, np.zeros(_num_samples(X)), sample_weight))
+        return self
+
+    def score_samples(self, X: Any) -> np.ndarray:
+        """Return the value of the mixture at the rows of ``X``; large where they are like the training rows."""
+        return self._outputs(X, split=False)[:, 0]
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return ``score_samples(X) - offset_``; negative for outliers."""
+        return self.score_samples(X) - self.offset_
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return 1 for rows like the training rows and -1 for outliers."""
+        return np.where(self.decision_function(X) >= 0, 1, -1)
+
+    def _library(self) -> KernelLibrary:
+        return KernelLibrary(rbf_family()) if self.kernels is None else super()._library()
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        share = is_positive(self.nu) and float(self.nu) <= 1
+        require(type(self).__name__, "nu", self.nu, share, "a number above 0 and at most 1")
+        if self.intercept is not None:
+            raise ValueError(
+                f"CGBoostOneClass got intercept={self.intercept!r}; the chosen margin is the only offset it has, and "
+                "with another one the problem has no solution. Leave intercept=None."
+            )
+
+    def _partition(self, y: Any) -> TargetPartition:
+        return partition_targets(y)
+
+    def _problems(self, sample: Sample) -> list[MarginRows]:
+        return [one_class_rows(len(sample.weight), sample.weight / (self.nu * sample.weight.sum()))]
+
+    def _keep_labels(self, sample: Sample) -> None:
+        """There are none."""
+
+    def _learn(self, task: Task) -> None:
+        super()._learn(task)
+        self.offset_ = float(self._rho[0])

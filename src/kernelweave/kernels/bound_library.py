@@ -1,0 +1,265 @@
+r"""A library of kernels tied to a sample, and the reductions of it that solvers ask for.
+
+A :class:`KernelLibrary` of :math:`P` recipes bound to :math:`n` rows offers :math:`d = P n` basis functions: column
+:math:`j = p n + i` is kernel :math:`p` centred at row :math:`i`. The matrix of all columns,
+:math:`K = [K_1 \; K_2 \; \dots \; K_P]`, is never formed. :class:`BoundLibrary` walks it in blocks of columns that
+scikit-learn's ``working_memory`` bounds, and reduces each block at once:
+
+================= ==================================== ==================================
+``scores``        :math:`K^\top V`                     pricing of columns
+``column_norms``  weighted rms, and deviation, of      scaling of columns
+                  every column
+``quadratic_forms`` :math:`\sum_c V_c^\top K_p V_c`    gradients of kernel weights
+``frobenius``     :math:`\langle K_p, K_q \rangle`     alignment
+================= ==================================== ==================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn import get_config
+
+from .base import ALL, BoundKernel, Rows, count
+from .learned import CombinedKernel
+
+BLOCK_SHARE = 0.25  # of the working memory: sums, products and normalised kernels take several blocks at a time
+CONSTANT = 1000.0  # times machine precision: columns that deviate by less are constant up to rounding
+STRIP_BYTES = 2**20  # a strip of a block that stays in the processor's cache while it is reduced
+
+
+class BoundLibrary:
+    """A library tied to a sample: ``len(kernels) * n_rows`` columns that are computed when asked for.
+
+    Parameters
+    ----------
+    kernels : sequence of BoundKernel
+    entries : sequence of Entry
+        Their names and sources.
+    order : sequence of int
+        The kernels in the order of stratified pricing.
+    n_features : int
+    cache_size : float
+        Megabytes.
+    """
+
+    def __init__(
+        self,
+        kernels: Sequence[BoundKernel],
+        entries: Sequence[Any],
+        order: Sequence[int],
+        *,
+        n_features: int = 0,
+        cache_size: float = 0.0,
+    ):
+        self.kernels = tuple(kernels)
+        self.n_features = n_features
+        self.entries = tuple(entries)
+        self.order = tuple(order)
+        self.n_rows = self.kernels[0].n_rows
+        self._cache = _BlockCache(int(cache_size * 2**20))
+
+    @property
+    def n_columns(self) -> int:
+        """Number of basis functions, kernels times rows."""
+        return len(self.kernels) * self.n_rows
+
+    def split(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the kernel and the centre of each flat column number."""
+        kernel, center = np.divmod(columns, self.n_rows)
+        return kernel, center
+
+    def columns(self, columns: np.ndarray, rows: Rows = ALL) -> np.ndarray:
+        """Return the columns with the given flat numbers at some rows, shape ``(n_rows, n_columns)``."""
+        rows = rows if isinstance(rows, slice) else self._row_numbers(rows)
+        out = np.empty((count(rows, self.n_rows), len(columns)))
+        kernel, center = self.split(np.asarray(columns))
+        for p in np.unique(kernel):
+            here = kernel == p
+            out[:, here] = self.kernels[p].block(rows, center[here])
+        return out
+
+    def scores(
+        self,
+        V: np.ndarray,
+        rows: np.ndarray,
+        order: Sequence[int] | None = None,
+        *,
+        centers: np.ndarray | None = None,
+        centered: bool = False,
+    ) -> Iterator[tuple[slice | np.ndarray, np.ndarray]]:
+        r"""Walk columns and give :math:`K_{rows}^\top V`, block by block.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n_selected, n_vectors)
+        rows : ndarray of shape (n_selected,)
+        order : sequence of int, optional
+            Kernels in the order they are visited; all in library order by default.
+        centers : ndarray of shape (n_centers,), optional
+            Rows whose columns are visited; all by default.
+        centered : bool, default=False
+            Whether each column is centred over ``rows`` first. Where the columns of ``V`` sum to zero this changes
+            nothing but rounding: wide kernels are nearly constant, and the constant would cancel.
+
+        Yields
+        ------
+        columns : slice or ndarray
+            Flat numbers of the columns of this block; an array where ``centers`` are given.
+        scores : ndarray of shape (n_block_columns, n_vectors)
+        """
+        walk = self._walk(rows, order) if centers is None else self._walk_at(centers, rows, order)
+        for columns, block in walk:
+            if centered:
+                scores = np.concatenate([_centered(block[:, strip]).T @ V for strip in _strip_slices(block)])
+            else:
+                scores = _strips(block, lambda strip: strip.T @ V)
+            del block  # so that one block at a time is in memory
+            first = columns.start if isinstance(columns, slice) else int(columns[0])
+            self._refuse_not_finite(scores, first // self.n_rows)
+            yield columns, scores
+
+    def column_norms(self, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        r"""Return the weighted rms :math:`\sqrt{\sum_i w_i K_{ij}^2 / \sum_i w_i}` of every column over ``rows``."""
+        return self._column_sizes(weight, rows, centered=False)
+
+    def column_deviations(self, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return the weighted standard deviation of every column over ``rows``."""
+        return self._column_sizes(weight, rows, centered=True)
+
+    def _column_sizes(self, weight: np.ndarray, rows: np.ndarray, *, centered: bool) -> np.ndarray:
+        out = np.empty(self.n_columns)
+        share = weight / weight.sum()
+        for columns, block in self._walk(rows):
+            rounding = (CONSTANT * np.finfo(block.dtype).eps) ** 2 if centered else 0.0
+            largest = np.maximum(block.max(axis=0), -block.min(axis=0)).astype(np.float64)  # no copy of the block
+            self._refuse_not_finite(largest, columns.start // self.n_rows)
+            unit = np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
+            squares = np.empty(len(unit))
+            for strip in _strip_slices(block):
+                values = block[:, strip] / unit[strip]
+                if centered:
+                    values -= share @ values
+                squares[strip] = share @ np.square(values, out=values)
+            squares[squares <= rounding] = 0.0  # a constant column deviates by rounding only
+            out[columns] = largest * np.sqrt(squares)
+            del block
+        return out
+
+    def quadratic_forms(self, V: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        r"""Return :math:`\sum_c V_c^\top K_p V_c` for every kernel, with ``K_p`` at ``rows`` and ``rows``."""
+        rows = self._row_numbers(rows)
+        out = np.zeros(len(self.kernels))
+        for p, kernel in enumerate(self.kernels):
+            for part in self._parts(len(rows), len(rows)):
+                out[p] += np.vdot(V[part], _strips(kernel.block(rows, rows[part]), lambda strip: strip.T @ V))
+            self._refuse_not_finite(out[p], p)
+        return out
+
+    def frobenius(self, rows: np.ndarray) -> np.ndarray:
+        r"""Return the matrix of inner products :math:`\langle K_p, K_q \rangle` at ``rows`` and ``rows``."""
+        rows = self._row_numbers(rows)
+        out = np.zeros((len(self.kernels),) * 2)
+        for part in self._parts(len(rows) * len(self.kernels), len(rows)):
+            blocks = [kernel.block(rows, rows[part]).astype(np.float64, copy=False).ravel() for kernel in self.kernels]
+            for p, left in enumerate(blocks):
+                for q in range(p, len(blocks)):
+                    out[p, q] += left @ blocks[q]
+        for p, squared in enumerate(np.diag(out)):
+            self._refuse_not_finite(squared, p)
+        return out + np.triu(out, 1).T
+
+    def combine(self, weights: np.ndarray, rows: Rows, cols: Rows) -> np.ndarray:
+        r"""Return :math:`\sum_p w_p K_p` at some rows and columns."""
+        return self.combined(weights).block(rows, cols)
+
+    def combined(self, weights: np.ndarray) -> CombinedKernel:
+        """Return the weighted sum of the kernels as one bound kernel."""
+        return CombinedKernel(self.kernels, weights)
+
+    def _walk(self, rows: np.ndarray, order: Sequence[int] | None = None) -> Iterator[tuple[slice, np.ndarray]]:
+        """Give every block of columns at ``rows``; from the cache where it holds it."""
+        rows = self._row_numbers(rows)
+        self._cache.attend(rows)
+        for p in range(len(self.kernels)) if order is None else order:
+            for part in self._parts(len(rows), self.n_rows):
+                key = (p, part.start, part.stop)  # the working memory, hence the width, may change between walks
+                block = self._cache.get(key)
+                if block is None:
+                    block = self.kernels[p].block(rows, part)
+                    self._cache.put(key, block)
+                yield slice(p * self.n_rows + part.start, p * self.n_rows + part.stop), block
+                del block
+
+    def _walk_at(
+        self, centers: np.ndarray, rows: np.ndarray, order: Sequence[int] | None
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Give blocks of the columns at ``centers``; never from the cache, whose values may differ by rounding."""
+        rows = self._row_numbers(rows)
+        for p in range(len(self.kernels)) if order is None else order:
+            for part in self._parts(len(rows), len(centers)):
+                yield p * self.n_rows + centers[part], self.kernels[p].block(rows, centers[part])
+
+    def _parts(self, height: int, n_columns: int) -> Iterator[slice]:
+        """Cut columns into parts whose block, with what computing it takes, fits the working memory."""
+        n_bytes = BLOCK_SHARE * get_config()["working_memory"] * 2**20
+        width = max(1, int(n_bytes / (8 * (height + self.n_features + 1))))
+        for start in range(0, n_columns, width):
+            yield slice(start, min(start + width, n_columns))
+
+    def _row_numbers(self, rows: Any) -> np.ndarray:
+        """Return row numbers from what may be a mask or a list."""
+        return np.arange(self.n_rows)[rows]
+
+    def _refuse_not_finite(self, values: np.ndarray | float, kernel: int) -> None:
+        if not np.isfinite(values).all():
+            raise ValueError(
+                f"The kernel {self.entries[kernel].name} gave values that are not finite (NaN or inf). Check the "
+                "function or matrix it is made from, or scale the features: large values overflow in polynomials."
+            )
+
+
+class _BlockCache:
+    """Keeps the first blocks of a walk up to a number of bytes, for one set of rows at a time.
+
+    Walks are cyclic, so evicting the oldest block would always evict the next one needed: blocks that do not
+    fit are simply computed again.
+    """
+
+    def __init__(self, n_bytes: int):
+        self.n_bytes = n_bytes
+        self.used = 0
+        self.rows: np.ndarray | None = None
+        self.blocks: dict[tuple[int, int, int], np.ndarray] = {}
+
+    def attend(self, rows: np.ndarray) -> None:
+        if self.rows is None or not np.array_equal(self.rows, rows):
+            self.rows, self.blocks, self.used = np.array(rows), {}, 0
+
+    def get(self, key: tuple[int, int, int]) -> np.ndarray | None:
+        return self.blocks.get(key)
+
+    def put(self, key: tuple[int, int, int], block: np.ndarray) -> None:
+        if self.used + block.nbytes <= self.n_bytes:
+            self.blocks[key] = block
+            self.used += block.nbytes
+
+
+def _strips(block: np.ndarray, reduce: Any) -> np.ndarray:
+    """Reduce a block in double precision without a double-precision copy of the whole."""
+    if block.dtype == np.float64:
+        return reduce(block)
+    return np.concatenate([reduce(block[:, strip].astype(np.float64)) for strip in _strip_slices(block)])
+
+
+def _centered(strip: np.ndarray) -> np.ndarray:
+    """Return columns minus their means, in double precision."""
+    return strip - strip.mean(axis=0, dtype=np.float64)
+
+
+def _strip_slices(block: np.ndarray) -> Iterator[slice]:
+    width = max(1, STRIP_BYTES // (8 * max(1, block.shape[0])))
+    for start in range(0, block.shape[1], width):
+        yield slice(start, min(start + width, block.shape[1]))
