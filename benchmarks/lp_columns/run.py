@@ -27,8 +27,8 @@ import numpy as np
 from problem import kernel_values, objective, sample
 
 from kernelweave.solvers.column_generation import generate_columns
+from kernelweave.solvers.lp_masters import LPMaster
 from kernelweave.solvers.margin import classification_rows
-from kernelweave.solvers.masters import LPMaster
 from kernelweave.solvers.reference import full_lp
 
 HERE = Path(__file__).parent
@@ -45,7 +45,7 @@ def by_columns(K, y, batch):
     start = time.perf_counter()
     (result,) = generate_columns(
         [LPMaster(rows, idle_rounds=None) if batch == 1 else LPMaster(rows)],
-        lambda V: [(slice(0, K.shape[1]), K.T @ V)],
+        lambda V, stratum: [(slice(0, K.shape[1]), K.T @ V)],
         lambda J: K[:, J],
         tol=TOL,
         batch=batch,

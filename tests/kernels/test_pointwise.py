@@ -108,6 +108,22 @@ def test_new_rows_may_come_in_another_container(kernel, expected, bound_in, new_
     np.testing.assert_allclose(found, expected(X_new, X), rtol=1e-10, atol=1e-12)
 
 
+@pytest.mark.parametrize("degree", range(1, 9))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_polynomial_of_any_degree_equals_numpy_power(degree, dtype, X, X_new):
+    kernel = Polynomial(degree, gamma=0.7, coef0=-0.3)
+    bound = bound_to(kernel, X.astype(dtype))
+    inner = np.asarray(0.7 * X_new @ X.T - 0.3)
+    rtol = 2e-6 * degree if dtype == np.float32 else 1e-14 * (degree + 4)  # rounding of the base, times the degree
+    atol = np.abs(inner).max() ** degree * rtol  # inner products near zero are sums that cancel
+    np.testing.assert_allclose(bound.against(X_new.astype(dtype)), np.power(inner, degree), rtol=rtol, atol=atol)
+    own = np.power(0.7 * (X**2).sum(axis=1) - 0.3, degree)
+    np.testing.assert_allclose(bound.diag(), own, rtol=rtol, atol=own.max() * rtol)
+    before = X_new.copy()
+    bound.against(X_new)
+    np.testing.assert_array_equal(X_new, before)  # powers are taken in place, but never in the caller's
+
+
 @every_formula
 @pytest.mark.parametrize("dtype", [np.int64, np.int8, np.uint8, bool])
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])

@@ -6,9 +6,10 @@ from checks.kkt import assert_lp_optimal
 
 from kernelweave.solvers.column_generation import generate_columns
 from kernelweave.solvers.highs import SolverFailedError
+from kernelweave.solvers.lp_masters import LPMaster, NuLPMaster
 from kernelweave.solvers.margin import classification_rows
-from kernelweave.solvers.masters import LPMaster
-from kernelweave.solvers.reference import full_lp
+from kernelweave.solvers.qp_masters import QPMaster
+from kernelweave.solvers.reference import full_lp, full_nu_lp
 from kernelweave.solvers.result import Status
 
 
@@ -22,7 +23,10 @@ def problem(seed, n_points=40, n_columns=300, C=2.0):
 def by_blocks(K, width=64):
     """Pricing that walks a dense matrix in blocks."""
 
-    def price(V):
+    def price(V, stratum):
+        if stratum is not None:
+            yield stratum, K[:, stratum].T @ V
+            return
         for start in range(0, K.shape[1], width):
             stop = min(start + width, K.shape[1])
             yield slice(start, stop), K[:, start:stop].T @ V
@@ -32,6 +36,11 @@ def by_blocks(K, width=64):
 
 def solve(K, *problems, **options):
     return generate_columns([LPMaster(rows) for rows in problems], by_blocks(K), lambda J: K[:, J], **options)
+
+
+def thirds(errors):
+    """Strata of every third column."""
+    return [np.arange(first, 300, 3) for first in range(3)]
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -152,7 +161,7 @@ def test_idle_columns_are_dropped_without_losing_the_optimum():
     K, rows = problem(17, n_points=80, n_columns=1000)
     optimum = full_lp(K, rows).objective
     for idle_rounds in (1, 2, 3):
-        master = LPMaster(rows, idle_rounds)
+        master = LPMaster(rows, idle_rounds=idle_rounds)
         (result,) = generate_columns([master], by_blocks(K), lambda J: K[:, J], tol=1e-9, batch=20)
         assert sum(record["n_dropped"] for record in result.history) > 0
         assert result.objective == pytest.approx(optimum, rel=1e-8)
@@ -163,3 +172,189 @@ def test_columns_that_are_copies_of_each_other_do_no_harm():
     doubled = np.hstack([K, K, K])
     (result,) = solve(doubled, rows, tol=1e-9)
     assert result.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-8)
+
+
+# Strata
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("batch", [1, 7, None])
+def test_strata_lead_to_the_same_optimum(seed, batch):
+    K, rows = problem(seed)
+    (result,) = solve(K, rows, tol=1e-9, batch=batch, strata=thirds)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-8)
+
+
+@pytest.mark.parametrize("master, optimum", [(LPMaster, full_lp), (NuLPMaster, full_nu_lp)])
+def test_strata_serve_problems_that_choose_their_margin_too(master, optimum):
+    K, rows = problem(3, C=0.2)
+    (result,) = generate_columns([master(rows)], by_blocks(K), lambda J: K[:, J], strata=thirds, tol=1e-9)
+    assert result.objective == pytest.approx(optimum(K, rows).objective, rel=1e-8)
+
+
+def test_optimality_is_claimed_after_a_full_scan_only():
+    K, rows = problem(4)
+    (result,) = solve(K, rows, batch=3, strata=thirds)
+    scans = [record["full_scan"] for record in result.history]
+    assert scans[-1]
+    assert not all(scans)
+    for record in result.history:
+        assert record["n_evaluated"] == 300 if record["full_scan"] else record["n_evaluated"] in (100, 200)
+
+
+def test_a_partial_scan_proves_nothing_new():
+    K, rows = problem(5)
+    (result,) = solve(K, rows, batch=3, strata=thirds)
+    optimum = full_lp(K, rows).objective
+    for before, record in pairwise(result.history):
+        if not record["full_scan"]:
+            assert record["bound"] == before["bound"]
+        assert record["bound"] <= optimum * (1 + 1e-9)
+
+
+def test_the_first_scan_is_full_since_nothing_is_known_of_the_worst_column():
+    K, rows = problem(6)
+    (result,) = solve(K, rows, strata=thirds)
+    assert result.history[0]["full_scan"]
+
+
+def test_strata_are_priced_in_order_until_there_is_enough():
+    K, rows = problem(7)
+    asked = []
+
+    def price(V, stratum):
+        asked.append(stratum[0])
+        yield from by_blocks(K)(V, stratum)
+
+    generate_columns([LPMaster(rows)], price, lambda J: K[:, J], strata=thirds, batch=3)
+    assert asked[:4] == [0, 1, 2, 0]
+    assert set(pairwise(asked)) <= {(0, 1), (1, 2), (2, 0), (0, 0), (1, 0)}
+    assert asked[-3:] == [0, 1, 2]
+
+
+def test_strata_are_told_the_points_that_miss_their_margin():
+    K, rows = problem(8)
+    told = []
+
+    def strata(errors):
+        told.append(errors)
+        return thirds(errors)
+
+    states = []
+    solve(K, rows, batch=5, strata=strata, callback=lambda state: bool(states.append(state)))
+    assert len(told) == len(states)
+    for errors, state in zip(told, states, strict=True):
+        _, solution = state.solutions[0]
+        np.testing.assert_array_equal(errors, rows.sign * solution.values < 1.0)
+
+
+def test_points_that_any_problem_misses_are_told():
+    K, first = problem(9)
+    second = classification_rows(np.where(np.arange(40) % 3 == 0, 1.0, -1.0), first.cost)
+    told = []
+    states = []
+    solve(
+        K,
+        first,
+        second,
+        strata=lambda errors: told.append(errors) or thirds(errors),
+        callback=lambda s: states.append(s),
+    )
+    for rows, (_, solution) in zip((first, second), states[0].solutions, strict=True):
+        assert told[0][rows.sign * solution.values < 1.0].all()
+
+
+@pytest.mark.parametrize(
+    "stop", [{"max_columns": 9}, {"max_time": 1e-9}, {"callback": lambda state: state.iteration == 4}]
+)
+def test_whatever_stops_the_loop_a_full_scan_proves_the_result(stop):
+    K, rows = problem(10)
+    (result,) = solve(K, rows, batch=3, strata=thirds, **stop)
+    optimum = full_lp(K, rows).objective
+    assert not result.status.converged
+    assert result.history[-1]["full_scan"]
+    assert result.history[-1]["gap"] == result.certificate.gap
+    assert result.history[-1]["n_evaluated"] >= 300
+    assert result.objective - result.certificate.gap <= optimum * (1 + 1e-9)
+    assert result.certificate.gap < result.objective
+
+
+def test_the_proof_at_the_end_prices_all_columns_at_once():
+    K, rows = problem(11)
+    asked = []
+
+    def price(V, stratum):
+        asked.append(stratum)
+        yield from by_blocks(K)(V, stratum)
+
+    (result,) = generate_columns(
+        [LPMaster(rows)],
+        price,
+        lambda J: K[:, J],
+        strata=thirds,
+        batch=3,
+        callback=lambda state: asked[-1][0] != 2,  # stops after the first partial scan
+    )
+    assert asked[-1] is None
+    n_strata = len(asked[:-1]) - 3 * (result.n_iter - 1)  # of the partial scan
+    assert 1 <= n_strata <= 2
+    assert result.history[-1]["n_evaluated"] == 100 * n_strata + 300
+
+
+def test_without_strata_every_round_evaluates_every_column():
+    K, rows = problem(12)
+    (result,) = solve(K, rows, batch=5)
+    assert {record["n_evaluated"] for record in result.history} == {300}
+    assert all(record["full_scan"] for record in result.history)
+
+
+def test_each_round_is_recorded_with_what_it_did():
+    K, rows = problem(13)
+    (result,) = solve(K, rows, batch=5, strata=thirds)
+    assert [record["iteration"] for record in result.history] == list(range(1, result.n_iter + 1))
+    for before, record in pairwise(result.history):
+        assert record["n_columns"] == before["n_columns"] + before["n_added"] - before["n_dropped"]
+        assert record["seconds"] >= before["seconds"]
+        assert before["n_added"] <= 5
+    for record in result.history:
+        assert record["gap"] == max(0.0, record["objective"] - record["bound"])
+        assert record["tau"] > 0
+
+
+def test_problems_in_strata_are_solved_together_to_their_own_optima():
+    K, first = problem(14)
+    second = classification_rows(np.where(np.arange(40) % 3 == 0, 1.0, -1.0), first.cost)
+    for rows, result in zip((first, second), solve(K, first, second, strata=thirds, tol=1e-9), strict=True):
+        assert result.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-8)
+
+
+def test_columns_that_masters_hold_are_a_warm_start():
+    K, rows = problem(15)
+    master = LPMaster(rows)
+    (cold,) = generate_columns([master], by_blocks(K), lambda J: K[:, J])
+    master.set_cost(1.1 * rows.cost)
+    (warm,) = generate_columns([master], by_blocks(K), lambda J: K[:, J])
+    assert warm.n_iter < cold.n_iter
+    dearer = classification_rows(rows.sign, 1.1 * rows.cost)
+    assert warm.objective == pytest.approx(full_lp(K, dearer).objective, rel=1e-6)
+
+
+@pytest.mark.parametrize("strata", [None, thirds])
+def test_the_gap_of_the_2_norm_is_half_the_squared_scores_outside(strata):
+    # Proposition 4.1: before the duals are shrunk, which can only raise the bound.
+    K, rows = problem(16)
+    master = QPMaster(rows, tol=1e-10)
+    (result,) = generate_columns([master], by_blocks(K), lambda J: K[:, J], strata=strata, tol=0.2)
+    scores = K.T @ result.extra["signed_dual"]
+    outside = np.setdiff1d(np.arange(300), result.extra["columns"])
+    proposition = 0.5 * scores[outside] @ scores[outside]
+    assert result.certificate.gap <= proposition + 1e-8 * result.objective
+    assert result.certificate.relative <= 0.2
+
+
+def test_a_master_that_asks_for_few_columns_gets_few():
+    K, rows = problem(17)
+    (result,) = generate_columns([QPMaster(rows)], by_blocks(K), lambda J: K[:, J], tol=0.05)
+    for record in result.history[:-1]:
+        assert record["n_added"] == min(50, max(1, record["n_columns"] // 10))

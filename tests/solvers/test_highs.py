@@ -78,6 +78,19 @@ def test_a_failed_warm_solve_is_repeated_from_scratch(monkeypatch):
     assert len(runs) == 2
 
 
+def test_a_feasible_point_is_returned_where_rounding_hides_that_it_is_optimal(monkeypatch):
+    cost, A, bound = random_rows(3)
+    lp = GrowingLP(cost, np.full(len(cost), 2.0))
+    lp.add_rows(A, -bound, bound)
+    optimal = lp.solve()
+    honest = GrowingLP._run
+    monkeypatch.setattr(GrowingLP, "_run", lambda self: honest(self) and False)
+    with pytest.raises(SolverFailedError):
+        lp.solve()
+    monkeypatch.setattr(GrowingLP, "_ended_feasible", lambda self: True)
+    np.testing.assert_allclose(lp.solve().x, optimal.x)
+
+
 def test_an_unsolvable_program_is_a_clear_error():
     lp = GrowingLP(np.ones(1), np.ones(1))
     lp.add_rows(np.ones((1, 1)), np.array([5.0]), np.array([6.0]))  # x = 5 is outside the box

@@ -213,6 +213,7 @@ class MixtureEstimator(KernelEstimator):
                     price,
                     fetch,
                     strata=self._strata(task),
+                    pooled=not bound.is_small(len(labeled)),
                     tol=task.tol,
                     max_columns=self.max_columns,
                     max_time=self.max_time,

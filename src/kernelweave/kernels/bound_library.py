@@ -27,6 +27,7 @@ from .learned import CombinedKernel
 
 BLOCK_SHARE = 0.25  # of the working memory: sums, products and normalised kernels take several blocks at a time
 CONSTANT = 1000.0  # times machine precision: columns that deviate by less are constant up to rounding
+SMALL_BYTES = 500 * 2**20  # of all columns: below it whole blocks are read, since they may well be in the cache
 STRIP_BYTES = 2**20  # a strip of a block that stays in the processor's cache while it is reduced
 
 
@@ -65,6 +66,10 @@ class BoundLibrary:
     def n_columns(self) -> int:
         """Number of basis functions, kernels times rows."""
         return len(self.kernels) * self.n_rows
+
+    def is_small(self, n_selected: int) -> bool:
+        """Return whether all columns at so many rows could be kept in memory."""
+        return 8 * n_selected * self.n_columns <= SMALL_BYTES
 
     def split(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the kernel and the centre of each flat column number."""
@@ -196,11 +201,23 @@ class BoundLibrary:
     def _walk_at(
         self, centers: np.ndarray, rows: np.ndarray, order: Sequence[int] | None
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Give blocks of the columns at ``centers``; never from the cache, whose values may differ by rounding."""
+        """Give blocks of the columns at ``centers`` (sorted).
+
+        Columns are taken from whole blocks where the library is small, else computed alone. The choice must not depend
+        on what the cache holds, since a column's last bits depend on the block it was computed in.
+        """
         rows = self._row_numbers(rows)
-        for p in range(len(self.kernels)) if order is None else order:
-            for part in self._parts(len(rows), len(centers)):
-                yield p * self.n_rows + centers[part], self.kernels[p].block(rows, centers[part])
+        if not self.is_small(len(rows)):
+            for p in range(len(self.kernels)) if order is None else order:
+                for part in self._parts(len(rows), len(centers)):
+                    yield p * self.n_rows + centers[part], self.kernels[p].block(rows, centers[part])
+            return
+        for columns, block in self._walk(rows, order):
+            p, first = divmod(columns.start, self.n_rows)
+            here = centers[np.searchsorted(centers, first) : np.searchsorted(centers, first + block.shape[1])]
+            if len(here):
+                yield p * self.n_rows + here, block[:, here - first]
+            del block
 
     def _parts(self, height: int, n_columns: int) -> Iterator[slice]:
         """Cut columns into parts whose block, with what computing it takes, fits the working memory."""

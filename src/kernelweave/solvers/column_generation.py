@@ -12,7 +12,9 @@ Adding several of the worst columns a round, rather than one as in the papers, t
 fewer rounds; columns that stay useless are dropped again.
 
 Columns may be priced in strata (CG-Boost, section 5): a round looks no further once it has found enough columns that
-are nearly as bad as the worst of the last full scan. Optimality is claimed after a full scan only.
+are nearly as bad as the worst of the last full scan. Where scans are dear, a pool keeps the values of the worst columns
+of the last full scan, and rounds look no further while it has enough of them. Optimality is claimed after a full scan
+only.
 """
 
 from __future__ import annotations
@@ -31,6 +33,8 @@ from .result import Certificate, SolverResult, Status
 
 ENOUGH = 0.2  # of the columns that a round may add: with fewer it looks into the next stratum
 NEARLY_AS_BAD = 0.5  # of the worst violation in the last full scan
+POOL_BATCHES = 100  # columns in the pool, in rounds' worth of them
+POOL_AS_BAD = 0.02  # as NEARLY_AS_BAD, for columns in the pool: they cost next to nothing
 
 Pricing = Callable[[np.ndarray, Any], Iterable[tuple[slice | np.ndarray, np.ndarray]]]
 Fetch = Callable[[np.ndarray], np.ndarray]
@@ -76,6 +80,17 @@ class RoundState:
 
 
 @dataclass
+class _Pool:
+    """Values of the worst columns of the last full scan."""
+
+    columns: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
+    K: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
+
+    def price(self, V: np.ndarray, _: Any) -> Iterable[tuple[np.ndarray, np.ndarray]]:
+        yield self.columns, self.K.T @ V
+
+
+@dataclass
 class _Problem:
     """The course of one problem through the loop."""
 
@@ -89,6 +104,7 @@ class _Problem:
     history: list[dict[str, Any]] = field(default_factory=list)
     candidates: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     violations: np.ndarray = field(default_factory=lambda: np.empty(0))
+    n_kept: int = 0  # candidates that a scan keeps
     worst: float = np.inf  # violation in the last full scan
     n_evaluated: int = 0
 
@@ -100,9 +116,8 @@ class _Problem:
     def n_wanted(self) -> int:
         return self.master.batch if self.batch is None else self.batch
 
-    @property
-    def has_enough(self) -> bool:
-        bad = np.count_nonzero(self.violations >= NEARLY_AS_BAD * self.worst)
+    def has_enough(self, as_bad: float) -> bool:
+        bad = np.count_nonzero(self.violations >= as_bad * self.worst)
         return bool(bad >= max(1.0, ENOUGH * self.n_wanted))
 
 
@@ -112,6 +127,7 @@ def generate_columns(
     fetch: Fetch,
     *,
     strata: Strata | None = None,
+    pooled: bool = False,
     tol: float = 1e-6,
     max_columns: int | None = None,
     max_time: float | None = None,
@@ -133,6 +149,8 @@ def generate_columns(
     strata : callable, optional
         ``strata(errors)``, with the points where some problem misses its margin, shape (n_points,), returns the strata
         in the order they are priced; together they hold every column once. By default there is one, named None.
+    pooled : bool
+        Whether to keep the values of many bad columns from one full scan to the next; for scans that are dear.
     tol : float
         Stop when the duality gap is at most ``tol`` times the objective.
     max_columns : int, optional
@@ -152,12 +170,13 @@ def generate_columns(
         ``x`` holds the coefficients of the working set ``extra["columns"]``; ``extra["intercept"]`` the offset.
     """
     problems = [_Problem(master, batch) for master in masters]
+    pool = _Pool() if pooled else None
     started = time.perf_counter()
     iteration = 0
-    with ThreadPoolExecutor(max(1, min(n_threads, len(masters)))) as pool:
+    with ThreadPoolExecutor(max(1, min(n_threads, len(masters)))) as threads:
         while open_ := [problem for problem in problems if problem.status is None]:
             iteration += 1
-            for problem, solution in zip(open_, pool.map(_solve, open_), strict=True):
+            for problem, solution in zip(open_, threads.map(_solve, open_), strict=True):
                 if solution is None:
                     problem.status = Status.SOLVER_FAILED
                 else:
@@ -165,14 +184,18 @@ def generate_columns(
             open_ = [problem for problem in open_ if problem.status is None]
             if not open_:
                 break
-            _scan(open_, price, strata, tol)
+            _scan(open_, price, strata, tol, pool)
             seconds = time.perf_counter() - started
             for problem in open_:
                 _judge(problem, iteration, seconds, tol, max_columns, max_time)
             if callback is not None and callback(_state(problems, iteration, seconds, tol)):
                 for problem in open_:
                     problem.status = problem.status or Status.CALLBACK
-            _add_candidates([problem for problem in open_ if problem.status is None], fetch, max_columns)
+            still_open = [problem for problem in open_ if problem.status is None]
+            if pool is not None and still_open and still_open[0].proven:
+                pool.columns = np.unique(np.concatenate([problem.candidates for problem in still_open]))
+                pool.K = fetch(pool.columns)
+            _add_candidates(still_open, fetch, max_columns)
     _prove([problem for problem in problems if not problem.proven], price, tol)
     return [_result(problem) for problem in problems]
 
@@ -187,25 +210,41 @@ def _solve(problem: _Problem) -> MasterSolution | None:
         return None
 
 
-def _scan(problems: Sequence[_Problem], price: Pricing, strata: Strata | None, tol: float) -> None:
-    """Price strata until every problem has found enough columns; after the last one the scan is full."""
-    for problem in problems:
-        problem.master.start_scan()
-        problem.candidates, problem.violations = np.empty(0, dtype=np.intp), np.empty(0)
-        problem.n_evaluated = 0
-        problem.proven = False
-    order = [None] if strata is None else strata(_errors(problems))
+def _scan(
+    problems: Sequence[_Problem], price: Pricing, strata: Strata | None, tol: float, pool: _Pool | None = None
+) -> None:
+    """Price the pool, then strata, until every problem has found enough columns; after the last the scan is full."""
     V = np.column_stack([_solved(problem).signed_dual for problem in problems])
-    for number, stratum in enumerate(order, 1):
-        for columns, scores in price(V, stratum):
-            for k, problem in enumerate(problems):
-                _examine(problem, columns, scores[:, k], tol)
-        if number < len(order) and all(problem.has_enough for problem in problems):
+    if pool is not None and len(pool.columns):
+        _price(problems, pool.price, V, None, tol, first=True)
+        if all(problem.has_enough(POOL_AS_BAD) for problem in problems):
             return
+    order = [None] if strata is None else strata(_errors(problems))
+    for problem in problems:
+        problem.n_kept = (POOL_BATCHES if pool is not None else 1) * problem.n_wanted
+    for number, stratum in enumerate(order):
+        if number and all(problem.has_enough(NEARLY_AS_BAD) for problem in problems):
+            return
+        _price(problems, price, V, stratum, tol, first=number == 0)
     for problem in problems:
         problem.proven = True
         problem.worst = float(problem.violations.max(initial=0.0))
         problem.bound = max(problem.bound, problem.master.bound())
+
+
+def _price(
+    problems: Sequence[_Problem], price: Pricing, V: np.ndarray, stratum: Any, tol: float, *, first: bool
+) -> None:
+    """Price one stratum for all problems; the first one begins the scan."""
+    if first:
+        for problem in problems:
+            problem.master.start_scan()
+            problem.candidates, problem.violations = np.empty(0, dtype=np.intp), np.empty(0)
+            problem.n_evaluated = 0
+            problem.proven = False
+    for columns, scores in price(V, stratum):
+        for k, problem in enumerate(problems):
+            _examine(problem, columns, scores[:, k], tol)
 
 
 def _errors(problems: Sequence[_Problem]) -> np.ndarray:
@@ -232,7 +271,7 @@ def _examine(problem: _Problem, columns: slice | np.ndarray, scores: np.ndarray,
     problem.candidates, problem.violations = _largest(
         np.concatenate([problem.candidates, numbers]),
         np.concatenate([problem.violations, violations]),
-        problem.n_wanted,
+        max(problem.n_kept, problem.n_wanted),
         problem.master.negligible(tol),
     )
 
@@ -289,9 +328,10 @@ def _add_candidates(problems: Sequence[_Problem], fetch: Fetch, max_columns: int
     """Drop idle columns, fetch those that any problem wants once, and hand them out."""
     for problem in problems:
         problem.history[-1]["n_dropped"] = problem.master.drop_idle()
+        room = problem.n_wanted
         if max_columns is not None:
-            room = max_columns - len(problem.master.columns)
-            problem.candidates = problem.candidates[:room]
+            room = min(room, max_columns - len(problem.master.columns))
+        problem.candidates = problem.candidates[:room]
         problem.history[-1]["n_added"] = len(problem.candidates)
     if not problems:
         return

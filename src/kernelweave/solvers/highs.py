@@ -21,6 +21,7 @@ OPTIONS: dict[str, bool | int | float | str] = {
     "solver": "simplex",
     "simplex_strategy": 1,  # dual
     "simplex_dual_edge_weight_strategy": 1,  # Devex: steepest edge computes all weights anew after each new row
+    "simplex_scale_strategy": 0,  # rows come scaled; HiGHS's own scaling of a grown program made some of them cycle
     "presolve": "off",  # would throw the basis away
     "primal_feasibility_tolerance": 1e-9,
     "dual_feasibility_tolerance": 1e-9,
@@ -92,13 +93,17 @@ class GrowingLP:
         self._highs.deleteRows(len(rows), rows.astype(np.int32))
 
     def solve(self) -> LPSolution:
-        """Solve from the last basis; from scratch if that fails (HiGHS may cycle after many warm solves)."""
+        """Solve from the last basis; from scratch if that fails (HiGHS may cycle after many warm solves).
+
+        Where rounding keeps HiGHS from its own tolerance, the feasible point that it ends with is returned: whoever
+        needs to know how good it is has to measure that anyway.
+        """
         limit = ITERATIONS_PER_ROW * (self._n_variables + self._highs.getNumRow()) + 1000
         self._highs.setOptionValue("simplex_iteration_limit", limit)
         if not self._run():
             self._highs.clearSolver()
-            self._highs.setOptionValue("simplex_iteration_limit", 100 * limit)
-            if not self._run():
+            self._highs.setOptionValue("simplex_iteration_limit", 10 * limit)
+            if not self._run() and not self._ended_feasible():
                 status = self._highs.modelStatusToString(self._highs.getModelStatus())
                 raise SolverFailedError(f"HiGHS could not solve the linear program ({status}).")
         solution = self._highs.getSolution()
@@ -109,6 +114,11 @@ class GrowingLP:
         with memory_given_back():
             self._highs.run()
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
+
+    def _ended_feasible(self) -> bool:
+        unsure = self._highs.getModelStatus() == highspy.HighsModelStatus.kUnknown
+        feasible = highspy.SolutionStatus.kSolutionStatusFeasible
+        return bool(unsure and self._highs.getInfo().primal_solution_status == feasible)
 
 
 @contextmanager

@@ -128,8 +128,12 @@ class QPMaster(_TwoNormMaster):
         self._v = np.zeros(len(rows.sign))
 
     def set_cost(self, cost: np.ndarray) -> None:
-        """Give every row a new cost; duals at their bounds stay there."""
+        """Give every row a new cost; duals at their bounds stay there if all costs change by one factor."""
         self._v = self._v * (np.asarray(cost, float) / self.rows.cost)
+        if self.intercept == "free":
+            above, below = self._v > 0, self._v < 0
+            self._v[above] *= min(1.0, -self._v[below].sum() / max(self._v[above].sum(), 1e-300))
+            self._v[below] *= min(1.0, self._v[above].sum() / max(-self._v[below].sum(), 1e-300))
         self.rows = replace(self.rows, cost=np.asarray(cost, float))
 
     def solve(self) -> MasterSolution:
