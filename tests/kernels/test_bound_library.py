@@ -281,7 +281,15 @@ def test_a_kernel_with_values_that_are_not_finite_is_named(name, kernel, reducti
 # Columns at some centres
 
 
-AT = np.array([22, 3, 0, 7])
+AT = np.array([0, 3, 7, 22])
+
+
+@pytest.fixture(params=[False, True], ids=["whole blocks", "columns alone"])
+def alone(request, monkeypatch):
+    """Whether columns are computed alone, as in a library that is too large to read whole blocks of."""
+    if request.param:
+        monkeypatch.setattr("kernelweave.kernels.bound_library.SMALL_BYTES", 0)
+    return request.param
 
 
 def at_centers(walk):
@@ -290,6 +298,7 @@ def at_centers(walk):
     return np.concatenate(columns), np.concatenate(scores)
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("centered", [False, True])
 @pytest.mark.parametrize("n_columns", [1, 40, 1000])
 def test_scores_at_some_centers_are_those_of_a_full_walk(n_columns, centered, X):
@@ -303,6 +312,7 @@ def test_scores_at_some_centers_are_those_of_a_full_walk(n_columns, centered, X)
     np.testing.assert_allclose(scores, whole[columns], rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.usefixtures("alone")
 def test_centers_in_two_parts_are_all_columns_once(X):
     V = np.random.default_rng(1).normal(size=(len(ROWS), 2))
     bound = bound_to(KERNELS, X)
@@ -311,6 +321,7 @@ def test_centers_in_two_parts_are_all_columns_once(X):
     np.testing.assert_allclose(both, gathered(bound.scores(V, ROWS)), rtol=1e-12, atol=1e-13)
 
 
+@pytest.mark.usefixtures("alone")
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_filled_cache_changes_no_bit_of_the_scores_at_centers(dtype, X):
     V = np.random.default_rng(1).normal(size=(len(ROWS), 2))
@@ -336,6 +347,21 @@ def test_a_kernel_that_is_not_finite_at_a_center_is_named(X):
     walk = bound_to([Linear(), Polynomial(degree=300)], X).scores(np.ones((7, 1)), ROWS, centers=AT)
     with pytest.raises(ValueError, match=r"The kernel Polynomial\(degree=300\) gave values that are not finite"):
         list(walk)
+
+
+def test_columns_alone_cost_only_themselves(alone, X):
+    bound, n_calls = counted(X)
+    V = np.ones((len(ROWS), 1))
+    with room_for(8):  # blocks of at most one column
+        list(bound.scores(V, ROWS, [0], centers=AT))
+    assert n_calls() == (len(AT) if alone else N_ROWS)
+
+
+def test_a_library_is_small_by_the_bytes_of_its_columns(X, monkeypatch):
+    bound = bound_to(KERNELS, X)
+    monkeypatch.setattr("kernelweave.kernels.bound_library.SMALL_BYTES", 8 * 7 * N_COLUMNS)
+    assert bound.is_small(7)
+    assert not bound.is_small(8)
 
 
 def test_the_order_of_the_library_is_known_to_the_bound_one(X):

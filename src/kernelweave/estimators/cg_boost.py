@@ -158,7 +158,8 @@ class CGBoostClassifier(ClassifierMixin, ClassOutputs, _EarlyStopping):
         looked at before optimality is claimed. ``"full"``: all, always.
     column_scale : {"std", "norm"} or None, default="std"
         :math:`s_j`. ``"std"``: the weighted standard deviation of column :math:`j` over the rows (its rms where the
-        offset is not free), at least a tenth of what is usual for its kernel; ``"norm"``: the rms. ``None``: 1, the
+        offset is not free), at least a tenth of what is usual for its kernel; with ``penalty="l2"`` times the square
+        root of the number of columns, so that a good C does not depend on it. ``"norm"``: the rms. ``None``: 1, the
         problem as printed. With ``penalty="rkhs"`` each kernel is divided by the mean square of its features, about
         their mean for ``"std"`` with a free offset.
     centers : {"auto", "all"}, int or array-like, default="auto"
@@ -222,7 +223,8 @@ class CGBoostClassifier(ClassifierMixin, ClassOutputs, _EarlyStopping):
     Notes
     -----
     The paper prices one column a round; here the working set grows by fifty (l1) or by a tenth (l2, rkhs). The measured
-    cost of a kernel is a constant of its class, not a clock, so that the same seed gives the same model. For more than
+    cost of a kernel is a constant of its class, not a clock, so that the same seed gives the same model. Over 12 sets
+    ``column_scale="std"`` had the lowest mean error with each norm (``benchmarks/column_scale``). For more than
     two classes each class is separated from the rest; the problems share every kernel block.
 
     References

@@ -28,7 +28,7 @@ from ..solvers.rkhs_master import NotPSDError
 from .base import KernelEstimator, Sample, is_count, is_positive, require
 from .centers import candidates
 from .formulation import TOLERANCES, Formulation, diagonals
-from .progress import progress
+from .progress import announce, progress
 from .validation import ValidationCurve
 
 SCALE_ADVICE = "Scale the features or lower C, or accept the certified gap."
@@ -115,6 +115,12 @@ class MixtureEstimator(KernelEstimator):
         labeled = sample.partition.labeled
         if formulation.penalty == "rkhs" and not (is_center.all() and len(labeled) == len(is_center)):
             raise ValueError('penalty="rkhs" needs a centre at every labelled row and none elsewhere: centers="all".')
+        scope = f"{len(bound.kernels)} kernel{'s' * (len(bound.kernels) > 1)} x {scope}"
+        if self.verbose:
+            announce(
+                f"{type(self).__name__}: {scope}; to look at all columns once takes about "
+                f"{bound.scan_seconds(labeled):.2g} s, and a fit looks 10 to 40 times"
+            )
         scale = formulation.scales(bound, labeled, sample.weight, self.column_scale)
         scale = np.where(np.tile(is_center, len(bound.kernels)), scale, np.inf)
         problems = self._problems(sample)
@@ -123,7 +129,6 @@ class MixtureEstimator(KernelEstimator):
             diagonals(bound, labeled) / scale[:: bound.n_rows, None] if formulation.penalty == "rkhs" else np.empty(0)
         )
         masters = [formulation.master(rows, tol, shown) for rows in problems]
-        scope = f"{len(bound.kernels)} kernel{'s' * (len(bound.kernels) > 1)} x {scope}"
         task = Task(library, formulation, sample, is_center, bound, scale, problems, masters, tol, scope)
         if validation is not None:
             rows, labels = validation
@@ -205,8 +210,7 @@ class MixtureEstimator(KernelEstimator):
             K = bound.columns(columns, labeled)
             return (K - K.mean(axis=0) if centered else K) / scale[columns]
 
-        title = f"{type(self).__name__} over {task.scope}"
-        with progress(self.verbose, title, self._hook(task)) as hook:
+        with progress(self.verbose, type(self).__name__, self._hook(task)) as hook:
             try:
                 results = generate_columns(
                     task.masters,

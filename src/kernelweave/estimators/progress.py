@@ -11,6 +11,11 @@ from typing import Any
 LINE_EVERY = 10  # rounds between two plain lines at verbose=1
 
 
+def announce(text: str) -> None:
+    """Say what a fit is about to do."""
+    print(text, file=sys.stderr, flush=True)
+
+
 @contextmanager
 def progress(verbose: int, title: str, callback: Callable[[Any], object] | None) -> Iterator[Callable[[Any], bool]]:
     """Give a hook for the solver that shows progress and passes the user's callback on.

@@ -16,6 +16,7 @@ scikit-learn's ``working_memory`` bounds, and reduces each block at once:
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -70,6 +71,17 @@ class BoundLibrary:
     def is_small(self, n_selected: int) -> bool:
         """Return whether all columns at so many rows could be kept in memory."""
         return 8 * n_selected * self.n_columns <= SMALL_BYTES
+
+    def scan_seconds(self, rows: np.ndarray) -> float:
+        """Return about how long one walk over all columns at ``rows`` takes, from one block of each kernel."""
+        rows = self._row_numbers(rows)
+        seconds = 0.0
+        for kernel in self.kernels:
+            part = next(self._parts(len(rows), self.n_rows))
+            started = time.perf_counter()
+            kernel.block(rows, part)
+            seconds += (time.perf_counter() - started) * self.n_rows / (part.stop - part.start)
+        return seconds
 
     def split(self, columns: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return the kernel and the centre of each flat column number."""

@@ -35,8 +35,7 @@ from scipy.linalg.lapack import dpotrf
 
 from .result import Certificate, SolverResult, Status
 
-EPS = float(np.finfo(float).eps)
-TINY = float(np.finfo(float).tiny)
+EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 SUM_ROUNDING = 1e-12  # a total that the box misses by less than this share is met up to rounding
 N_STALLS = 10  # looks at the gap in a row without progress, after which rounding is to blame
 
@@ -113,8 +112,6 @@ def solve(
 
     Examples
     --------
-    The margin between -1 and 1 on the line:
-
     >>> points = np.array([-1.0, 1.0])
     >>> found = solve(np.outer(points, points), -points, np.array([-9.0, 0.0]), np.array([0.0, 9.0]))
     >>> found.x, found.objective
@@ -163,14 +160,10 @@ def _prepare(
         rounding=float(np.sqrt(np.finfo(K.dtype).eps)),
     )
     x = np.clip(given, lower, upper)
-    for group in [] if problem.slack else _groups(problem):
+    for group in () if problem.slack else map(slice, problem.offsets[:-1], problem.offsets[1:]):
         wanted = float(given[group].sum()) if groups is not None else float(total or 0.0)
         _reach(wanted, x[group], linear[group], lower[group], upper[group])
     return problem, x
-
-
-def _groups(problem: _Problem) -> list[slice]:
-    return [slice(a, b) for a, b in zip(problem.offsets[:-1], problem.offsets[1:], strict=True)]
 
 
 def _reach(total: float, x: np.ndarray, linear: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
@@ -258,7 +251,7 @@ class _Descent:
         slack = 0.0 if problem.slack else np.inf
         self.multiplier = np.zeros(len(problem.offsets) - 1)
         self.violation = gap = 0.0
-        for k, group in enumerate(_groups(problem)):
+        for k, group in enumerate(map(slice, problem.offsets[:-1], problem.offsets[1:])):
             least, most = float(rising[group].min(initial=slack)), float(falling[group].max(initial=-slack))
             self.violation = max(self.violation, most - least)
             ends = [end for end in (most, least) if np.isfinite(end)]  # both, unless all variables are at one side
@@ -282,8 +275,7 @@ class _Descent:
         if not bounded:
             raise ValueError("The objective has no minimum: the box is infinite in a direction without curvature.")
         self.convex = self.convex and convex
-        self.n_iter += n_taken
-        self.n_updates += n_taken
+        self.n_iter, self.n_updates = self.n_iter + n_taken, self.n_updates + n_taken
 
     def newton_pays(self, before: float, n_steps: int, patience: float) -> bool:
         """Guess from the last pair steps whether those still to come cost more than a Newton step."""
@@ -327,10 +319,8 @@ class _Descent:
         if slope + 0.5 * curvature > 0.0:  # rounding or the ridge spoiled the direction: go as far as it leads down
             share = max(0.0, -slope / curvature)
             x, change = np.clip(self.x[free] + share * step, lower, upper), share * change
-        self.x[free] = x
-        self.gradient += change
-        self.n_updates += len(free)
-        self.n_newton += 1
+        self.x[free], self.gradient = x, self.gradient + change
+        self.n_newton, self.n_updates = self.n_newton + 1, self.n_updates + len(free)
 
 
 def _gap(gradient: np.ndarray, below: np.ndarray, above: np.ndarray, slack: float) -> tuple[float, float]:
@@ -345,10 +335,8 @@ def _gap(gradient: np.ndarray, below: np.ndarray, above: np.ndarray, slack: floa
     return float(np.maximum(excess * below, -excess * above).sum()), multiplier
 
 
-# The loops below work on arrays one after the other, in passes as simple as can be, because these compile to vector
+# The loops work on arrays one after the other, in passes as simple as can be, because these compile to vector
 # instructions. One pass that updates the gradient and tracks the best variables took twice as long.
-
-
 @compiled
 def _pair_steps(problem: _Problem, x: Array, gradient: Array, threshold: float, n_steps: int) -> tuple[int, bool, bool]:
     """Take pair steps until that of the best pair is at the threshold; update ``x`` and ``gradient`` in place.
@@ -425,8 +413,8 @@ def _row(problem: _Problem, v: int, buffer: Array) -> Array:
 def _gains(falling: Array, row: Array, diagonal: Array, g_up: float, d_up: float, flat: float, gains: Array) -> None:
     """Set ``gains`` to twice what it gains to lower a variable as another rises, were there no box."""
     for v in range(len(gains)):
-        excess = _larger(falling[v] - g_up, 0.0)
-        gains[v] = excess * excess / _larger(d_up + diagonal[v] - 2.0 * row[v], flat)
+        excess = max(falling[v] - g_up, 0.0)
+        gains[v] = excess * excess / max(d_up + diagonal[v] - 2.0 * row[v], flat)
 
 
 @compiled
@@ -434,10 +422,10 @@ def _argmax(values: Array, scratch: Array) -> int:
     """Return the place of the largest entry, -1 if none is above minus infinity."""
     lane = len(values) // 8  # eight lanes are folded into one first
     for v in range(lane):
-        a = _larger(_larger(values[v], values[v + lane]), _larger(values[v + 2 * lane], values[v + 3 * lane]))
+        a = max(max(values[v], values[v + lane]), max(values[v + 2 * lane], values[v + 3 * lane]))
         w = v + 4 * lane
-        b = _larger(_larger(values[w], values[w + lane]), _larger(values[w + 2 * lane], values[w + 3 * lane]))
-        scratch[v] = _larger(a, b)
+        b = max(max(values[w], values[w + lane]), max(values[w + 2 * lane], values[w + 3 * lane]))
+        scratch[v] = max(a, b)
     best, place = -np.inf, -1
     for v in range(lane):
         if scratch[v] > best:
@@ -448,11 +436,6 @@ def _argmax(values: Array, scratch: Array) -> int:
         if values[v] > best:
             best, place = values[v], v
     return place
-
-
-@compiled
-def _larger(a: float, b: float) -> float:
-    return a if a > b else b
 
 
 @compiled
