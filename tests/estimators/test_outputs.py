@@ -1,0 +1,68 @@
+import numpy as np
+import pytest
+from sklearn.datasets import load_iris
+
+from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, Polynomial
+from kernelweave.estimators.outputs import ClassOutputs, NumberOutputs, winners
+
+
+def test_one_output_decides_by_its_sign_and_zero_is_the_first_class():
+    np.testing.assert_array_equal(winners(np.array([[-1.0], [0.0], [1e-300]])), [0, 0, 1])
+
+
+def test_of_several_outputs_the_largest_wins_and_of_equals_the_first():
+    np.testing.assert_array_equal(winners(np.array([[1.0, 2.0, 0.0], [-3.0, -1.0, -1.0]])), [1, 1])
+
+
+@pytest.fixture(scope="module")
+def iris():
+    X, y = load_iris(return_X_y=True)
+    X.setflags(write=False)
+    return X[::3], y[::3]
+
+
+KERNELS = KernelLibrary({"line": Linear(), "curve": RBF(), "square": Polynomial()})
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2", "rkhs"])
+def test_what_each_kernel_adds_sums_to_the_decision(penalty, iris):
+    X, y = iris
+    model = CGBoostClassifier(KERNELS, penalty=penalty).fit(X, y)
+    parts = model.decision_function(X, split=True)
+    assert parts.shape == (50, 3, 3)
+    np.testing.assert_allclose(parts.sum(axis=1), model.decision_function(X), atol=1e-10)
+    two = CGBoostClassifier(KERNELS, penalty=penalty).fit(X, y == 1)
+    parts = two.decision_function(X, split=True)
+    assert parts.shape == (50, 3)
+    np.testing.assert_allclose(parts.sum(axis=1), two.decision_function(X), atol=1e-10)
+
+
+def test_numbers_are_split_by_kernel_too(iris):
+    X, _ = iris
+    model = CGBoostRegressor(KERNELS).fit(X, X[:, 0] * X[:, 1])
+    parts = model.predict(X, split=True)
+    assert parts.shape == (50, 3)
+    np.testing.assert_allclose(parts.sum(axis=1), model.predict(X), atol=1e-9)
+
+
+def test_predictions_are_labels_as_they_were_given(iris):
+    X, y = iris
+    names = np.array(["setosa", "versicolor", "virginica"])
+    model = CGBoostClassifier(KERNELS).fit(X, names[y])
+    np.testing.assert_array_equal(model.classes_, names)
+    np.testing.assert_array_equal(model.predict(X), names[model.decision_function(X).argmax(axis=1)])
+    two = CGBoostClassifier(KERNELS).fit(X, y == 0)
+    np.testing.assert_array_equal(two.predict(X), two.decision_function(X) > 0)
+    assert two.predict(X).dtype == bool
+
+
+@pytest.mark.parametrize("epsilon", [-1e-9, np.inf, np.nan, "0.1", None])
+def test_epsilon_is_a_number_and_not_negative(epsilon, iris):
+    X, _ = iris
+    with pytest.raises(ValueError, match=r"CGBoostRegressor got epsilon=.*; expected a number, 0 or more"):
+        CGBoostRegressor(epsilon=epsilon).fit(X, X[:, 0])
+
+
+def test_estimators_know_what_they_give_out():
+    assert issubclass(CGBoostClassifier, ClassOutputs)
+    assert issubclass(CGBoostRegressor, NumberOutputs)
