@@ -48,7 +48,7 @@ LIBRARIES = {
     "cos5, R2, R4 on unit rows": [COS5, *UNIT_RBF],
 }
 COMPOSITES = {"L+Q": [L + Q], "L+R": [L + R], "L+Q+R": [L + Q + R]}
-PATH = [0.003, 0.01, 0.03, 0.1, 0.3, 1.0, 10.0]
+PATHS = {"std": [*np.geomspace(0.01, 0.1, 9), 0.3, 1.0, 10.0], None: [*np.geomspace(0.1, 1.0, 9), 3.0, 10.0, 100.0]}
 COSTS = {"l2": (3.0, 30.0, 300.0), "rkhs": (3.0, 10.0, 30.0, 100.0)}
 
 
@@ -66,9 +66,11 @@ def error(model, X, y):
 def ours_l1(train, libraries):
     """Give (name, model) along paths over C; each model counts for every budget it keeps."""
     for name, kernels in libraries.items():
-        path = cg_boost_path(*train, Cs=PATH, estimator=CGBoostClassifier(kernels, penalty="l1", tol=1e-4))
-        for C, model in zip(path.Cs, path.models, strict=True):
-            yield f"{name}, C={C:g}", model, model.n_columns_
+        for scale, Cs in PATHS.items():
+            estimator = CGBoostClassifier(kernels, penalty="l1", column_scale=scale, tol=1e-4)
+            path = cg_boost_path(*train, Cs=Cs, estimator=estimator)
+            for C, model in zip(path.Cs, path.models, strict=True):
+                yield f"{name}, column_scale={scale}, C={C:g}", model, model.n_columns_
 
 
 def ours_grown(train, penalty, budget):

@@ -166,8 +166,8 @@ def main():
         }
         (HERE / "results.json").write_text(json.dumps({"about": about, "records": records}, indent=1) + "\n")
         words = ", ".join(f"{key} {value}" for key, value in about.items())
-        head = "# The 2-norm problem on a working set\n\nTimes of the peers as ratios to ours (cold) in one run; a dash where"
-        tail = "a solver cannot state the problem or does not reach the gap in time."
+        head = "# The 2-norm problem on a working set\n\nTimes of the peers as ratios to ours (cold) in one run; a dash"
+        tail = "where a solver cannot state the problem or does not reach the gap in time."
         (HERE / "results.md").write_text(f"{head} {tail}\n\n{text}\n\n{words}.\n")
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .estimators.one_class import CGBoostOneClass
     from .estimators.path import CGBoostClassifierCV, cg_boost_path
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
+    from .kernels.groups import one_kernel_per_group
     from .kernels.library import KernelLibrary
     from .kernels.pointwise import RBF, FromCallable, Linear, Polynomial, Precomputed, Sigmoid, rbf_family
     from .kernels.wrappers import Normalized, OnColumns, Preprocessed
@@ -32,6 +33,7 @@ __all__ = [
     "Precomputed",
     "KernelLibrary",
     "rbf_family",
+    "one_kernel_per_group",
     # models
     "CGBoostClassifier",
     "CGBoostRegressor",
@@ -59,6 +61,7 @@ _HOME = {
     "Precomputed": "kernels.pointwise",
     "KernelLibrary": "kernels.library",
     "rbf_family": "kernels.pointwise",
+    "one_kernel_per_group": "kernels.groups",
     "CGBoostClassifier": "estimators.cg_boost",
     "CGBoostRegressor": "estimators.cg_boost",
     "CGBoostOneClass": "estimators.one_class",

@@ -9,7 +9,17 @@ from kernelweave import RBF, CGBoostOneClass, FromCallable, KernelLibrary, Linea
 from kernelweave.solvers.result import Status
 
 
-@parametrize_with_checks([CGBoostOneClass(), CGBoostOneClass(penalty="rkhs", positive=False)])
+def expected_failures(estimator):
+    """Checks that fail, and why."""
+    sparse, dense = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("sparse", "dense"))
+    if estimator.penalty == "l1":
+        return {sparse: "rows on the border are inside or outside by rounding, which weights change"}
+    return dict.fromkeys([sparse, dense], "stops at a relative gap of 0.01, at another point for repeated rows")
+
+
+@parametrize_with_checks(
+    [CGBoostOneClass(), CGBoostOneClass(penalty="rkhs", positive=False)], expected_failed_checks=expected_failures
+)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 

@@ -1,0 +1,240 @@
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import f1_score
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelweave import (
+    RBF,
+    CGBoostClassifier,
+    CGBoostClassifierCV,
+    CGBoostOneClass,
+    CGBoostRegressor,
+    Linear,
+    cg_boost_path,
+)
+from kernelweave.estimators.path import PATH_RANGE, path_values
+
+
+@parametrize_with_checks([CGBoostClassifierCV(Cs=[0.1, 10.0], cv=3)])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(90, 3))
+Y = (X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.4 * rng.normal(size=90) > 0.3).astype(int)
+NUMBERS = np.sin(X[:, 0]) + 0.1 * rng.normal(size=90)
+WEIGHT = rng.uniform(0.5, 2.0, 90)
+CS = [0.03, 0.5, 3.0, 100.0]
+KERNELS = [RBF(0.5), Linear()]
+
+
+@pytest.mark.parametrize(
+    "options, rel",
+    # Both ends are within their certified gaps: 1e-6 with l1, tol of the model with the others.
+    [
+        ({"penalty": "l1"}, 1e-6),
+        ({"penalty": "l1", "positive": True, "intercept": "penalized"}, 1e-6),
+        ({"penalty": "l1", "pricing": "full", "intercept": None}, 1e-6),
+        ({"penalty": "l2", "tol": 1e-5}, 1e-5),
+        ({"penalty": "l2", "positive": True, "tol": 1e-5}, 1e-5),
+        ({"penalty": "rkhs", "tol": 1e-6}, 1e-6),
+    ],
+)
+def test_every_model_of_a_path_is_what_a_fit_alone_gives(options, rel):
+    model = CGBoostClassifier(KERNELS, **options)
+    path = cg_boost_path(X, Y, Cs=CS, estimator=model, sample_weight=WEIGHT)
+    for C, objective, member in zip(CS, path.objectives, path.models, strict=True):
+        alone = clone(model).set_params(C=C).fit(X, Y, sample_weight=WEIGHT)
+        assert objective == pytest.approx(alone.objective_, rel=rel)
+        assert member.C == C
+        assert member.status_.converged
+    if options["penalty"] == "l1" and not options.get("positive"):
+        np.testing.assert_allclose(member.decision_function(X), alone.decision_function(X), atol=1e-4)
+
+
+def test_at_a_loose_tolerance_both_are_within_their_gaps():
+    path = cg_boost_path(X, Y, Cs=CS, estimator=CGBoostClassifier(KERNELS, penalty="l2"))
+    for C, model in zip(CS, path.models, strict=True):
+        tight = CGBoostClassifier(KERNELS, penalty="l2", C=C, tol=1e-6).fit(X, Y)
+        assert -1e-6 <= (model.objective_ - tight.objective_) / tight.objective_
+        assert model.objective_ - model.certificate_.gap <= tight.objective_ * (1 + 1e-9)
+        assert model.certificate_.relative <= 0.1
+
+
+def test_values_of_C_may_come_in_any_order():
+    one, other = (cg_boost_path(X, Y, Cs=Cs) for Cs in (CS, [100.0, 0.5, 0.03, 3.0, 0.5]))
+    np.testing.assert_array_equal(one.Cs, other.Cs)
+    np.testing.assert_array_equal(one.objectives, other.objectives)
+
+
+def test_a_path_starts_each_fit_from_the_last():
+    path = cg_boost_path(X, Y, Cs=[10.0, 10.5])
+    assert path.n_iter[1] < path.n_iter[0]
+
+
+def test_what_a_path_tells_is_what_its_models_tell():
+    path = cg_boost_path(X, Y, Cs=CS)
+    np.testing.assert_array_equal(path.n_columns, [model.n_columns_ for model in path.models])
+    np.testing.assert_array_equal(path.relative_gaps, [model.certificate_.relative for model in path.models])
+    np.testing.assert_array_equal(path.n_iter, [len(model.history_) for model in path.models])
+    assert path.validation_scores is None
+    with pytest.raises(ValueError, match="no validation scores; give cg_boost_path X_val and y_val"):
+        _ = path.best
+
+
+def test_each_model_of_a_path_stands_alone():
+    path = cg_boost_path(X, Y, Cs=CS)
+    before = [model.decision_function(X) for model in path.models]
+    path.models[0].set_params(C=7.0).fit(X[:50], Y[:50])
+    for model, values in list(zip(path.models, before, strict=True))[1:]:
+        np.testing.assert_array_equal(model.decision_function(X), values)
+    assert len({id(model.expansion_) for model in path.models}) == len(CS)
+
+
+def test_the_best_model_has_the_best_validation_score_and_the_smallest_C_of_equals():
+    path = cg_boost_path(X[:60], Y[:60], Cs=CS, X_val=X[60:], y_val=Y[60:])
+    expected = [model.score(X[60:], Y[60:]) for model in path.models]
+    np.testing.assert_array_equal(path.validation_scores, expected)
+    assert path.best is path.models[int(np.argmax(expected))]
+
+
+def test_the_estimator_is_not_changed():
+    model = CGBoostClassifier(KERNELS, C=7.0)
+    cg_boost_path(X, Y, Cs=CS, estimator=model)
+    assert model.C == 7.0
+    assert not hasattr(model, "expansion_")
+
+
+def test_several_classes_have_one_path():
+    labels = np.digitize(X[:, 0], [-0.5, 0.5])
+    path = cg_boost_path(X, labels, Cs=[0.5, 5.0])
+    for C, objective, model in zip([0.5, 5.0], path.objectives, path.models, strict=True):
+        alone = CGBoostClassifier(C=C).fit(X, labels)
+        np.testing.assert_allclose(model.objective_, alone.objective_, rtol=2e-6)
+        assert objective == pytest.approx(alone.objective_.sum(), rel=2e-6)
+
+
+@pytest.mark.parametrize("penalty, rel", [("l1", 1e-6), ("l2", 1e-5), ("rkhs", 1e-5)])
+def test_a_regressor_has_a_path_too(penalty, rel):
+    model = CGBoostRegressor(KERNELS, penalty=penalty, epsilon=0.05, tol=rel)
+    path = cg_boost_path(X[:60], NUMBERS[:60], Cs=CS, estimator=model, X_val=X[60:], y_val=NUMBERS[60:])
+    for C, objective in zip(CS, path.objectives, strict=True):
+        assert objective == pytest.approx(clone(model).set_params(C=C).fit(X[:60], NUMBERS[:60]).objective_, rel=rel)
+    assert path.best.score(X[60:], NUMBERS[60:]) == path.validation_scores.max()
+
+
+def test_limits_hold_for_every_model_of_a_path():
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        path = cg_boost_path(X, Y, Cs=[1.0, 100.0], estimator=CGBoostClassifier(penalty="l2", max_columns=5, tol=1e-6))
+    assert path.n_columns.max() <= 5
+    assert sum(issubclass(w.category, ConvergenceWarning) for w in seen) == 2
+
+
+@pytest.mark.parametrize(
+    "options, error, message",
+    [
+        (
+            {"estimator": CGBoostOneClass()},
+            TypeError,
+            "takes a CGBoostClassifier or CGBoostRegressor; got CGBoostOneCl",
+        ),
+        ({"estimator": CGBoostClassifier(nu=0.1)}, ValueError, "needs an estimator with nu=None"),
+        ({"estimator": CGBoostClassifier(validation_fraction=0.1)}, ValueError, "and validation_fraction=None"),
+        ({"X_val": X}, ValueError, "needs X_val and y_val together"),
+        ({"Cs": []}, ValueError, r"cg_boost_path got Cs=\[\]; expected a whole number >= 1 or positive numbers"),
+        ({"Cs": [1.0, -1.0]}, ValueError, "expected a whole number >= 1 or positive numbers"),
+        ({"Cs": 0}, ValueError, "expected a whole number >= 1 or positive numbers"),
+        ({"Cs": [[1.0], [2.0]]}, ValueError, "expected a whole number >= 1 or positive numbers"),
+        ({"Cs": "many"}, ValueError, "expected a whole number >= 1 or positive numbers"),
+        ({"Cs": [np.inf]}, ValueError, "expected a whole number >= 1 or positive numbers"),
+    ],
+)
+def test_what_has_no_path_is_refused_with_a_sentence(options, error, message):
+    with pytest.raises(error, match=message):
+        cg_boost_path(X, Y, **options)
+
+
+def test_a_number_of_values_spans_the_range():
+    values = path_values("test", 4)
+    np.testing.assert_allclose(values[[0, -1]], PATH_RANGE)
+    np.testing.assert_allclose(np.diff(np.log(values)), np.log(values[1] / values[0]))
+    assert path_values("test", 1).tolist() == [10.0]
+    assert path_values("test", 2.5).tolist() == [2.5]
+
+
+# Cross-validation
+
+
+def by_hand(folds, score=lambda model, X, y: model.score(X, y), weight=None, **options):
+    """Scores of separate fits, one a fold and C."""
+    out = []
+    for train, test in folds:
+        given = None if weight is None else weight[train]
+        models = [CGBoostClassifier(KERNELS, C=C, **options).fit(X[train], Y[train], given) for C in CS]
+        out.append([score(model, X[test], Y[test]) for model in models])
+    return np.array(out)
+
+
+def test_scores_are_those_of_cross_validation_by_hand_and_the_best_C_is_taken():
+    model = CGBoostClassifierCV(KERNELS, Cs=CS, cv=3).fit(X, Y)
+    np.testing.assert_allclose(model.scores_, by_hand(StratifiedKFold(3).split(X, Y)))
+    means = model.scores_.mean(axis=0)
+    assert CS[int(np.argmax(means))] == model.C_
+    alone = CGBoostClassifier(KERNELS, C=model.C_).fit(X, Y)
+    assert model.objective_ == pytest.approx(alone.objective_, rel=1e-6)
+    np.testing.assert_array_equal(model.predict(X), alone.predict(X))
+    np.testing.assert_array_equal(model.Cs_, CS)
+    assert model.path_.Cs[-1] == model.C_
+
+
+def test_scoring_and_folds_may_be_chosen():
+    folds = KFold(4, shuffle=True, random_state=0)
+    model = CGBoostClassifierCV(KERNELS, Cs=CS, cv=folds, scoring="f1").fit(X, Y)
+    expected = by_hand(folds.split(X), lambda model, X, y: f1_score(y, model.predict(X)))
+    np.testing.assert_allclose(model.scores_, expected)
+
+
+def test_weights_count_in_fits_and_in_scores():
+    model = CGBoostClassifierCV(KERNELS, Cs=CS, cv=3).fit(X, Y, sample_weight=WEIGHT)
+    for (train, test), scores in zip(StratifiedKFold(3).split(X, Y), model.scores_, strict=True):
+        alone = CGBoostClassifier(KERNELS, C=CS[-1]).fit(X[train], Y[train], WEIGHT[train])
+        assert scores[-1] == pytest.approx(alone.score(X[test], Y[test], WEIGHT[test]))
+
+
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_the_number_of_jobs_changes_no_bit(penalty):
+    one, two = (CGBoostClassifierCV(KERNELS, Cs=CS, cv=3, penalty=penalty, n_jobs=n).fit(X, Y) for n in (1, 2))
+    np.testing.assert_array_equal(one.scores_, two.scores_)
+    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
+
+
+def test_it_works_in_pipelines_and_grids():
+    pipeline = make_pipeline(StandardScaler(), CGBoostClassifierCV(Cs=[0.1, 1.0], cv=2))
+    search = GridSearchCV(pipeline, {"cgboostclassifiercv__penalty": ["l1", "rkhs"]}, cv=2).fit(X, Y)
+    assert search.best_estimator_[-1].C_ in (0.1, 1.0)
+
+
+def test_labels_may_be_strings_and_classes_several():
+    names = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+    model = CGBoostClassifierCV(Cs=[0.1, 10.0], cv=3).fit(X, names)
+    assert set(model.predict(X)) <= set(names)
+    assert model.scores_.shape == (3, 2)
+    assert model.score(X, names) > 0.8
+
+
+def test_parameters_of_the_estimator_with_one_C_are_not_among_its_own():
+    params = CGBoostClassifierCV().get_params()
+    assert not {"C", "nu", "validation_fraction", "n_iter_no_change"} & set(params)
+    with pytest.raises(ValueError, match="CGBoostClassifierCV got Cs=-1"):
+        CGBoostClassifierCV(Cs=-1).fit(X, Y)
+    with pytest.raises(ValueError, match="penalty='l5'"):
+        CGBoostClassifierCV(penalty="l5").fit(X, Y)
