@@ -77,7 +77,7 @@ def ours_grown(train, penalty, budget):
     """Give (name, model) grown up to a budget of columns (None: to the default certificate)."""
     for name, kernels in LIBRARIES.items():
         for C in COSTS[penalty]:
-            model = CGBoostClassifier(kernels, C=C, penalty=penalty, max_columns=budget)
+            model = CGBoostClassifier(kernels, C=C, penalty=penalty, pricing="full", max_columns=budget)
             model.fit(*train)
             yield f"{name}, C={C:g}", model, model.n_columns_
 

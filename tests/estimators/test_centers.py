@@ -149,7 +149,7 @@ def test_the_rkhs_norm_needs_a_center_at_every_row(X):
 @pytest.fixture(scope="module")
 def mapped(tmp_path_factory):
     """The same single-precision rows in memory and mapped from a file, read-only."""
-    rows = np.random.default_rng(1).normal(size=(300, 5)).astype(np.float32)
+    rows = np.random.default_rng(1).normal(size=(120, 5)).astype(np.float32)
     path = tmp_path_factory.mktemp("centers") / "rows.bin"
     rows.tofile(path)
     return rows, np.memmap(path, dtype=np.float32, mode="r", shape=rows.shape)
@@ -161,7 +161,7 @@ def test_a_memory_mapped_array_gives_the_same_model(kind, centers, mapped):
     rows, mapped_rows = mapped
     y = (rows[:, 0] > 0).astype(float)
     if kind is SSMKClassifier:
-        y = np.where(np.arange(300) < 30, y, np.nan)
+        y = np.where(np.arange(120) < 30, y, np.nan)
     in_memory, from_file = (kind(centers=centers, random_state=0).fit(X, y) for X in mapped)
     values = "predict" if kind is CGBoostRegressor else "decision_function"
     np.testing.assert_array_equal(getattr(in_memory, values)(rows), getattr(from_file, values)(mapped_rows))

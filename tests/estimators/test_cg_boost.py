@@ -48,7 +48,7 @@ def expected_failures(estimator):
         CGBoostClassifier(RBF(), penalty="l2"),
         CGBoostClassifier([RBF(), Linear()], penalty="rkhs"),
         CGBoostClassifier(RBF(), nu=0.2),
-        CGBoostRegressor(),
+        CGBoostRegressor(RBF()),
         CGBoostRegressor(RBF(), penalty="l2"),
         CGBoostRegressor([RBF(), Linear()], penalty="rkhs"),
     ],

@@ -64,12 +64,12 @@ def test_at_a_loose_tolerance_both_are_within_their_gaps():
     path = cg_boost_path(X, Y, Cs=CS, estimator=CGBoostClassifier(KERNELS, penalty="l2"))
     for C, model in zip(CS, path.models, strict=True):
         tight = CGBoostClassifier(KERNELS, penalty="l2", C=C, tol=1e-6).fit(X, Y)
-        assert -1e-6 <= (model.objective_ - tight.objective_) / tight.objective_
+        assert model.objective_ >= tight.objective_ - tight.certificate_.gap
         assert model.objective_ - model.certificate_.gap <= tight.objective_ * (1 + 1e-9)
         assert model.certificate_.relative <= 0.1
 
 
-def test_values_of_C_may_come_in_any_order():
+def test_costs_may_come_in_any_order():
     one, other = (cg_boost_path(X, Y, Cs=Cs) for Cs in (CS, [100.0, 0.5, 0.03, 3.0, 0.5]))
     np.testing.assert_array_equal(one.Cs, other.Cs)
     np.testing.assert_array_equal(one.objectives, other.objectives)
@@ -99,7 +99,7 @@ def test_each_model_of_a_path_stands_alone():
     assert len({id(model.expansion_) for model in path.models}) == len(CS)
 
 
-def test_the_best_model_has_the_best_validation_score_and_the_smallest_C_of_equals():
+def test_the_best_model_has_the_best_validation_score_and_the_smallest_cost_of_equals():
     path = cg_boost_path(X[:60], Y[:60], Cs=CS, X_val=X[60:], y_val=Y[60:])
     expected = [model.score(X[60:], Y[60:]) for model in path.models]
     np.testing.assert_array_equal(path.validation_scores, expected)
@@ -184,7 +184,7 @@ def by_hand(folds, score=lambda model, X, y: model.score(X, y), weight=None, **o
     return np.array(out)
 
 
-def test_scores_are_those_of_cross_validation_by_hand_and_the_best_C_is_taken():
+def test_scores_are_those_of_cross_validation_by_hand_and_the_best_cost_is_taken():
     model = CGBoostClassifierCV(KERNELS, Cs=CS, cv=3).fit(X, Y)
     np.testing.assert_allclose(model.scores_, by_hand(StratifiedKFold(3).split(X, Y)))
     means = model.scores_.mean(axis=0)
@@ -231,7 +231,7 @@ def test_labels_may_be_strings_and_classes_several():
     assert model.score(X, names) > 0.8
 
 
-def test_parameters_of_the_estimator_with_one_C_are_not_among_its_own():
+def test_parameters_of_the_estimator_with_one_cost_are_not_among_its_own():
     params = CGBoostClassifierCV().get_params()
     assert not {"C", "nu", "validation_fraction", "n_iter_no_change"} & set(params)
     with pytest.raises(ValueError, match="CGBoostClassifierCV got Cs=-1"):

@@ -69,11 +69,20 @@ def test_the_certificate_is_honest_for_the_model_that_is_kept():
     assert model.objective_ >= best.objective_ - best.certificate_.gap
 
 
-def test_a_fit_that_converges_first_says_so_and_warns_of_nothing(recwarn):
-    model = CGBoostClassifier([Linear()], n_iter_no_change=50)
+@pytest.mark.filterwarnings("error::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.xfail(reason="the best round's gap is blamed on rounding: status PRECISION and a warning")
+def test_a_fit_that_converges_after_its_best_round_says_why_it_is_not_optimal():
+    model = CGBoostClassifier(NARROW, C=100.0, n_iter_no_change=50)
     model.fit(X[TRAIN], Y[TRAIN], X_val=X[HELD], y_val=Y[HELD])
-    assert model.status_ in (Status.CONVERGED, Status.PRECISION)
-    assert not [w for w in recwarn if "validation" in str(w.message)]
+    assert int(np.argmax(scores_of(model))) < model.n_iter_ - 1
+    assert model.status_ is Status.VALIDATION
+
+
+@pytest.mark.xfail(reason="VALIDATION is said of every fit that a callback stops")
+def test_a_fit_that_the_callback_stops_says_so():
+    model = CGBoostClassifier(NARROW, penalty="l2", tol=1e-4, callback=lambda state: state.iteration == 2)
+    model.fit(X[TRAIN], Y[TRAIN], X_val=X[HELD], y_val=Y[HELD])
+    assert model.status_ is Status.CALLBACK
 
 
 def test_a_share_of_the_rows_is_held_out_by_class_and_seed():
@@ -102,9 +111,11 @@ def test_several_classes_are_scored_together():
     names = np.array(["a", "b", "c"])[labels]
     model = CGBoostClassifier(NARROW, n_iter_no_change=2)
     model.fit(rows[::2], names[::2], X_val=rows[1::2], y_val=names[1::2])
-    for k in "abc":
-        curve = [record["validation_score"] for record in model.history_ if record["class"] == k]
-        assert curve == scores_of(model)[: len(curve)]
+    curves = [[r["validation_score"] for r in model.history_ if r["class"] == k] for k in "abc"]
+    longest = max(curves, key=len)
+    assert len(longest) == model.n_iter_
+    for curve in curves:  # a class that is done earlier has a shorter one
+        assert curve == longest[: len(curve)]
     assert model.score(rows[1::2], names[1::2]) == max(scores_of(model))
 
 

@@ -97,8 +97,12 @@ class KernelEstimator(BaseEstimator):
     def _check_rows(self, X: Any, library: KernelLibrary, *, reset: bool) -> Any:
         finite: Any = "allow-nan" if library.allows_missing else True
         return validate_data(
-            self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite=finite
+            self, X, reset=reset, accept_sparse="csr", dtype=self._precisions(), ensure_all_finite=finite
         )
+
+    def _precisions(self) -> list[Any]:
+        """Return the types of numbers that are taken as they come; others become the first."""
+        return [np.float64, np.float32]
 
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))

@@ -66,7 +66,10 @@ def _drawn(is_labeled: np.ndarray, n_centers: int, rng: np.random.Generator) -> 
 
 def _named_rows(centers: Any, n_rows: int) -> np.ndarray:
     """Return a mask from row numbers or a mask."""
-    given = np.asarray(centers)
+    try:
+        given = np.asarray(centers)
+    except ValueError:  # ragged
+        given = np.empty(0)
     mask = np.zeros(n_rows, dtype=bool)
     if given.dtype == bool and given.shape == (n_rows,):
         return given

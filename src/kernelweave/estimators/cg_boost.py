@@ -16,7 +16,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import train_test_split
 
-from ..labels import Partition, TargetPartition, labeled_values, partition, partition_targets
+from ..labels import Partition, TargetPartition, is_unlabeled, labeled_values, partition, partition_targets
 from ..solvers.column_generation import RoundState
 from ..solvers.margin import MarginRows, classification_rows, regression_rows
 from .base import Sample, class_weights, is_count, is_positive, require
@@ -30,6 +30,10 @@ class CGBoostEstimator(MixtureEstimator):
 
     def _formulation(self) -> Formulation:
         return Formulation(self.penalty, self.positive, self.intercept, getattr(self, "nu", None) is not None)
+
+    def _precisions(self) -> list[Any]:
+        # Cholesky factors of a kernel rounded to single precision would be those of another kernel.
+        return [np.float64] if self.penalty == "rkhs" else super()._precisions()
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -95,12 +99,12 @@ class _EarlyStopping(CGBoostEstimator):
         keep = ~np.isin(rows, held)
         return sample.restrict(keep), (sample.X[~keep], sample.partition.labels[~keep])
 
-    def _refuse_unlabeled(self, found: Partition | TargetPartition) -> None:
-        if found.n_unlabeled:
-            kind = "Classifier" if isinstance(found, Partition) else "Regressor"
+    def _refuse_unlabeled(self, y: Any, other: str) -> None:
+        n_unlabeled = int(is_unlabeled(y, unlabeled=None).sum())
+        if n_unlabeled:
             raise ValueError(
-                f"Input y contains NaN: {found.n_unlabeled} rows of y have no label, and {type(self).__name__} learns "
-                f"from labelled rows only. Leave them out, or use SSMK{kind}, which makes use of them."
+                f"Input y contains NaN: {n_unlabeled} rows of y have no label, and {type(self).__name__} learns from "
+                f"labelled rows only. Leave them out, or use {other}, which makes use of them."
             )
 
 
@@ -297,8 +301,8 @@ class CGBoostClassifier(ClassifierMixin, ClassOutputs, _EarlyStopping):
         require(type(self).__name__, "nu", self.nu, share, "None or a number above 0 and at most 1")
 
     def _partition(self, y: Any) -> Partition:
+        self._refuse_unlabeled(y, "SSMKClassifier")
         found = partition(y, unlabeled=None)
-        self._refuse_unlabeled(found)
         if found.n_classes > 2 and -1 in found.classes.tolist():
             warnings.warn(
                 f"y holds -1 beside {found.n_classes - 1} other classes; CGBoostClassifier takes it for a class like "
@@ -421,9 +425,8 @@ class CGBoostRegressor(RegressorMixin, NumberOutputs, _EarlyStopping):
         self.random_state = random_state
 
     def _partition(self, y: Any) -> TargetPartition:
-        found = partition_targets(y)
-        self._refuse_unlabeled(found)
-        return found
+        self._refuse_unlabeled(y, "SSMKRegressor")
+        return partition_targets(y)
 
     def _read_labels(self, y: Any) -> np.ndarray:
         return self._partition(y).targets

@@ -90,8 +90,11 @@ class Formulation:
             sizes = size(weight[rows], rows).reshape(len(bound.kernels), bound.n_rows)
             usual = np.sqrt(np.average(sizes**2, axis=1, weights=weight))
             scale = np.where(sizes > 0, np.maximum(sizes, LEAST_DEVIATION * usual[:, None]), 0.0).ravel()
-            if self.penalty == "l2":  # all columns together have about unit size at a row, as an SVM's kernel has
-                scale *= np.sqrt(max(1, np.count_nonzero(scale)))
+            if self.penalty == "l2":
+                # All columns together have about unit size at a row, as an SVM's kernel has; a row of weight two counts
+                # as two columns.
+                share = np.tile(weight, len(bound.kernels))
+                scale *= np.sqrt(share[scale > 0].sum() / share)
         return np.where(scale > 0, scale, np.inf)
 
     def penalties(self, bound: BoundLibrary, columns: np.ndarray, coef: np.ndarray, scale: np.ndarray) -> np.ndarray:

@@ -298,7 +298,8 @@ class MixtureEstimator(KernelEstimator):
             bound = result.objective - result.certificate.gap
             certificate = Certificate(max(0.0, objective - bound), objective, result.certificate.kind, scope=task.scope)
             status = result.status
-            if status.converged and certificate.relative > task.tol:
+            small = max(task.tol * abs(objective), result.extra["rounding"])
+            if status.converged and certificate.gap > small:
                 status = Status.PRECISION
             judged.append(replace(result, objective=objective, certificate=certificate, status=status))
         return judged
@@ -338,8 +339,10 @@ def _best_round(results: Sequence[SolverResult], curve: ValidationCurve) -> list
     for result, (columns, solution) in zip(results, curve.best, strict=True):
         bound = result.objective - result.certificate.gap
         certificate = Certificate(max(0.0, solution.objective - bound), solution.objective, result.certificate.kind)
-        status = Status.VALIDATION if result.status is Status.CALLBACK else result.status
-        extra = {
+        earlier = solution.objective != result.objective
+        stopped = curve.stopped and result.status is Status.CALLBACK
+        status = Status.VALIDATION if stopped or (earlier and result.status.converged) else result.status
+        extra = result.extra | {
             "columns": columns,
             "intercept": solution.intercept,
             "signed_dual": solution.signed_dual,

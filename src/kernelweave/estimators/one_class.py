@@ -18,6 +18,8 @@ from .base import Sample, is_positive, require
 from .cg_boost import CGBoostEstimator
 from .mixture import Task
 
+BORDER = 1e-9  # of the largest value: rows on the border are inside, whatever rounding says
+
 
 class CGBoostOneClass(OutlierMixin, CGBoostEstimator):
     r"""Tell rows that are unlike the training rows, with a mixture of kernels and a certificate.
@@ -54,7 +56,7 @@ class CGBoostOneClass(OutlierMixin, CGBoostEstimator):
     Attributes
     ----------
     offset_ : float
-        The chosen margin :math:`\rho`; ``decision_function`` is ``score_samples`` minus it.
+        The chosen margin :math:`\rho`, less its rounding; ``decision_function`` is ``score_samples`` minus it.
     expansion_, intercept_, kernel_usage_, n_columns_, n_evaluations_, objective_, certificate_, status_, history_
         As in :class:`CGBoostClassifier`.
     n_iter_, dual_, candidates_, library_, n_features_in_, feature_names_in_
@@ -168,4 +170,5 @@ class CGBoostOneClass(OutlierMixin, CGBoostEstimator):
 
     def _learn(self, task: Task) -> None:
         super()._learn(task)
-        self.offset_ = float(self._rho[0])
+        values = self.expansion_(task.sample.X)
+        self.offset_ = float(self._rho[0] - BORDER * np.abs(values).max())

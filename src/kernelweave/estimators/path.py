@@ -12,7 +12,7 @@ from joblib import Parallel, delayed
 from sklearn.base import clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
-from sklearn.utils import _safe_indexing
+from sklearn.utils import _safe_indexing, indexable
 
 from ..solvers.column_generation import RoundState
 from .base import is_count, is_positive, require
@@ -244,6 +244,7 @@ class CGBoostClassifierCV(CGBoostClassifier):
         base = CGBoostClassifier(**(shared | {"n_jobs": None}))
         base._check_params()
         labels = self._check_fit(X, y, sample_weight, self._library()).given.labels
+        (X,) = indexable(X)  # some sparse formats have no rows to take
         scorer = check_scoring(base, scoring=self.scoring)
         folds = list(check_cv(self.cv, labels, classifier=True).split(np.zeros(len(labels)), labels))
         scores = Parallel(n_jobs=self.n_jobs)(

@@ -28,6 +28,8 @@ class ValidationCurve:
     Attributes
     ----------
     scores : list of float
+    stopped : bool
+        Whether it has asked the fit to stop.
     best : tuple of (ndarray, MasterSolution)
         Working set and solution of each output in the best round.
     """
@@ -42,6 +44,7 @@ class ValidationCurve:
         patience: int,
     ):
         self.scores: list[float] = []
+        self.stopped = False
         self.best: tuple[tuple[np.ndarray, MasterSolution], ...] = ()
         self._bound, self._X, self._score = bound, X, score
         self._offsets, self._scale, self._patience = offsets, scale, patience
@@ -55,7 +58,8 @@ class ValidationCurve:
         self.scores.append(self._score(np.column_stack(outputs)))
         if self.scores[-1] > self.scores[self._best_round] or not self.best:
             self._best_round, self.best = len(self.scores) - 1, state.solutions
-        return len(self.scores) - 1 - self._best_round >= self._patience
+        self.stopped = len(self.scores) - 1 - self._best_round >= self._patience
+        return self.stopped
 
     def _columns(self, columns: np.ndarray) -> np.ndarray:
         """Return the problem's columns at the validation rows; each is computed once."""

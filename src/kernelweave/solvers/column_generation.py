@@ -32,9 +32,8 @@ from .masters import Master, MasterSolution
 from .result import Certificate, SolverResult, Status
 
 ENOUGH = 0.2  # of the columns that a round may add: with fewer it looks into the next stratum
-NEARLY_AS_BAD = 0.5  # of the worst violation in the last full scan
 POOL_BATCHES = 100  # columns in the pool, in rounds' worth of them
-POOL_AS_BAD = 0.02  # as NEARLY_AS_BAD, for columns in the pool: they cost next to nothing
+POOL_CHOOSINESS = 0.02  # of the worst violation in the last full scan; columns in the pool cost next to nothing
 
 Pricing = Callable[[np.ndarray, Any], Iterable[tuple[slice | np.ndarray, np.ndarray]]]
 Fetch = Callable[[np.ndarray], np.ndarray]
@@ -116,8 +115,8 @@ class _Problem:
     def n_wanted(self) -> int:
         return self.master.batch if self.batch is None else self.batch
 
-    def has_enough(self, as_bad: float) -> bool:
-        bad = np.count_nonzero(self.violations >= as_bad * self.worst)
+    def has_enough(self, choosiness: float) -> bool:
+        bad = np.count_nonzero(self.violations >= choosiness * self.worst)
         return bool(bad >= max(1.0, ENOUGH * self.n_wanted))
 
 
@@ -217,13 +216,13 @@ def _scan(
     V = np.column_stack([_solved(problem).signed_dual for problem in problems])
     if pool is not None and len(pool.columns):
         _price(problems, pool.price, V, None, tol, first=True)
-        if all(problem.has_enough(POOL_AS_BAD) for problem in problems):
+        if all(problem.has_enough(POOL_CHOOSINESS) for problem in problems):
             return
     order = [None] if strata is None else strata(_errors(problems))
     for problem in problems:
         problem.n_kept = (POOL_BATCHES if pool is not None else 1) * problem.n_wanted
     for number, stratum in enumerate(order):
-        if number and all(problem.has_enough(NEARLY_AS_BAD) for problem in problems):
+        if number and all(problem.has_enough(problem.master.choosiness) for problem in problems):
             return
         _price(problems, price, V, stratum, tol, first=number == 0)
     for problem in problems:
@@ -314,7 +313,7 @@ def _judge(
             "seconds": seconds,
         }
     )
-    if problem.gap <= tol * abs(solution.objective):
+    if _is_small(problem, tol):
         problem.status = Status.CONVERGED
     elif len(problem.candidates) == 0:
         problem.status = Status.PRECISION
@@ -322,6 +321,11 @@ def _judge(
         problem.status = Status.MAX_COLUMNS
     elif max_time is not None and seconds >= max_time:
         problem.status = Status.MAX_TIME
+
+
+def _is_small(problem: _Problem, tol: float) -> bool:
+    """Return whether the gap is within the tolerance, or nothing but rounding."""
+    return problem.gap <= max(tol * abs(_solved(problem).objective), problem.master.rounding)
 
 
 def _add_candidates(problems: Sequence[_Problem], fetch: Fetch, max_columns: int | None) -> None:
@@ -351,7 +355,7 @@ def _prove(problems: Sequence[_Problem], price: Pricing, tol: float) -> None:
         record = problem.history[-1]
         record["n_evaluated"] += problem.n_evaluated
         record.update(bound=problem.bound, gap=problem.gap, tau=problem.master.tau, full_scan=True)
-        if problem.gap <= tol * abs(_solved(problem).objective):
+        if _is_small(problem, tol):
             problem.status = Status.CONVERGED
 
 
@@ -393,5 +397,6 @@ def _result(problem: _Problem) -> SolverResult:
             "intercept": solution.intercept,
             "signed_dual": solution.signed_dual,
             "rho": solution.rho,
+            "rounding": problem.master.rounding,
         },
     )

@@ -13,12 +13,13 @@ import numpy as np
 
 from .highs import GrowingLP
 from .margin import MarginRows, feasible_weights, filled, margin_loss
-from .masters import IDLE_ROUNDS, Intercept, MasterSolution, WorkingSet
+from .masters import IDLE_ROUNDS, ROUNDING, Intercept, MasterSolution, WorkingSet
 
 OFFSET_PRICE = {"free": 0.0, "penalized": 1.0, None: np.inf}  # what |b| costs
 LARGEST_DUAL = 1e9  # in HiGHS's units, where duals of separable data are of the order of the number of columns
 SHORT = 1e-6  # margins short by less are the solver's doing, not the model's
 BATCH = 50  # columns a round; measured: 20 to 100 are within 20 % of each other
+CHOOSINESS = 0.2  # measured: prices a third fewer columns, for a tenth more time where pricing is cheap
 SATISFIED = 1e-10  # a column violated by less is satisfied up to rounding
 SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
 
@@ -82,6 +83,14 @@ class LPMaster:
     @property
     def batch(self) -> int:
         return BATCH
+
+    @property
+    def choosiness(self) -> float:
+        return CHOOSINESS
+
+    @property
+    def rounding(self) -> float:
+        return 0.0
 
     def negligible(self, tol: float) -> float:
         return max(SATISFIED, 0.1 * tol)
@@ -258,6 +267,14 @@ class NuLPMaster:
     @property
     def batch(self) -> int:
         return BATCH
+
+    @property
+    def choosiness(self) -> float:
+        return CHOOSINESS
+
+    @property
+    def rounding(self) -> float:
+        return ROUNDING * float(self._working.magnitudes.max(initial=0.0))
 
     def negligible(self, tol: float) -> float:
         return max(SATISFIED, 0.1 * tol) * self._gamma

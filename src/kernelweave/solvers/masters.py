@@ -19,6 +19,7 @@ import numpy as np
 
 from .margin import MarginRows
 
+ROUNDING = 1e-12  # of the largest value that the objective could have
 IDLE_ROUNDS = 3  # measured: 2 to 5 halve the working set and save 10 % of the time; 1 drops too eagerly
 
 Intercept = Literal["free", "penalized"] | None
@@ -70,6 +71,14 @@ class Master(Protocol):
     @property
     def batch(self) -> int:
         """How many columns it would have a round add."""
+
+    @property
+    def choosiness(self) -> float:
+        """Violation, as a share of the worst in the last full scan, from which a stratum's columns will do."""
+
+    @property
+    def rounding(self) -> float:
+        """A gap that is nothing but rounding: where the optimum is zero, no gap is small beside it."""
 
     def negligible(self, tol: float) -> float:
         """Return the violation up to which columns do not matter for the relative gap ``tol``."""

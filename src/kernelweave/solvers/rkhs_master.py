@@ -77,6 +77,14 @@ class RKHSMaster:
         """How many columns to add next."""
         return self._inner.batch
 
+    @property
+    def choosiness(self) -> float:
+        return self._inner.choosiness
+
+    @property
+    def rounding(self) -> float:
+        return self._inner.rounding
+
     def negligible(self, tol: float) -> float:
         return 0.0
 

@@ -37,6 +37,7 @@ from .result import Certificate, SolverResult, Status
 
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 SUM_ROUNDING = 1e-12  # a total that the box misses by less than this share is met up to rounding
+HOPELESS = 100.0  # times the rounding of the objective: a smaller gap cannot be told from none
 N_STALLS = 10  # looks at the gap in a row without progress, after which rounding is to blame
 
 # How pair steps and Newton steps take turns; measured on RBF kernels and on K = ZZ', 500 to 2000 points.
@@ -215,7 +216,7 @@ class _Descent:
                 self.refresh()
                 self.judge()
                 patience = 0.0
-            if n_stalls == N_STALLS and self.measure > self.target:
+            if self.measure > self.target and (n_stalls == N_STALLS or self.measure <= HOPELESS * self.noise):
                 return Status.PRECISION
         return Status.CONVERGED
 

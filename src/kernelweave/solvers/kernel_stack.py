@@ -1,0 +1,220 @@
+r"""A stack of kernels over the same points: their weighted sum, and their products with vectors.
+
+.. math:: K(w) = \sum_k w_k K_k / s_k, \qquad K_k x / s_k, \qquad x^\top K_k x / s_k .
+
+What costs is to read the stack, so each of these reads it once, no further than the weights and the vectors need:
+kernels without weight are skipped, of symmetric kernels half is read, and of the rows those where ``x`` is not zero.
+Nothing of the size of the stack is formed, and no kernel is copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numba import njit
+
+BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
+FEW_VECTORS = 3  # up to so many are multiplied row by row; with more, a dense product is faster
+
+compiled = njit(cache=True, nogil=True, error_model="numpy")
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Diagonal:
+    """The kernel that has these values, shape (n_points,), in its diagonal and is zero elsewhere; ones: the identity."""
+
+    values: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Factor:
+    """The kernel ``Z Z'`` of a factor of shape (n_points, rank)."""
+
+    Z: np.ndarray
+
+
+Member: TypeAlias = np.ndarray | Factor | Diagonal
+
+
+class KernelStack:
+    """Kernels, divided by their scales.
+
+    Parameters
+    ----------
+    members : sequence of ndarray of shape (n_points, n_points), Factor or Diagonal
+        Symmetric and positive semi-definite, float64 or float32; kept as they are.
+    scales : array-like of shape (n_kernels,), optional
+        What each kernel is divided by; 1 by default.
+    """
+
+    def __init__(self, members: Sequence[Member], scales: Sequence[float] | np.ndarray | None = None):
+        if not members:
+            raise ValueError("A stack of kernels needs at least one kernel; members is empty.")
+        self.members = tuple(members)
+        self.scales = np.ones(len(members)) if scales is None else np.asarray(scales, dtype=float)
+        self.n_points = len(_entries(members[0]))
+        self._check()
+        dense = [(k, member) for k, member in enumerate(self.members) if isinstance(member, np.ndarray)]
+        self._dense = {k: K.T if K.flags.f_contiguous else K for k, K in dense}  # the rows of a symmetric K
+        self._sum: np.ndarray | None = None
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all kernels, and of their sum."""
+        return sum(_entries(member).nbytes for member in self.members) + 8 * self.n_points**2
+
+    def diagonals(self) -> np.ndarray:
+        """Return the diagonals of the scaled kernels, shape (n_kernels, n_points)."""
+        return np.array([_diagonal(member) / scale for member, scale in zip(self.members, self.scales, strict=True)])
+
+    def combine(self, weights: np.ndarray, ridge: float | np.ndarray = 0.0) -> np.ndarray:
+        """Return the weighted sum of the scaled kernels, plus ``ridge`` in the diagonal.
+
+        Parameters
+        ----------
+        weights : ndarray of shape (n_kernels,)
+        ridge : float or ndarray of shape (n_points,)
+
+        Returns
+        -------
+        ndarray of shape (n_points, n_points)
+            Float64. The next call overwrites it.
+        """
+        if self._sum is None:
+            self._sum = np.empty((self.n_points, self.n_points))
+        factors = weights / self.scales
+        quartets = self._quartets(factors)
+        low_rank = [
+            (member.Z, f) for member, f in zip(self.members, factors, strict=True) if isinstance(member, Factor)
+        ]
+        for start in range(0, self.n_points, BLOCK_ROWS):
+            stop = min(start + BLOCK_ROWS, self.n_points)
+            self._sum[start:stop, :stop] = 0.0
+            for kernels, four in quartets:
+                _add_four(self._sum, *kernels, four, start, stop)
+            for Z, factor in low_rank:
+                if factor != 0.0:
+                    self._sum[start:stop, :stop] += (factor * Z[start:stop].astype(float, copy=False)) @ Z[:stop].T
+        _mirror(self._sum)
+        self._sum.flat[:: self.n_points + 1] += ridge
+        for member, factor in zip(self.members, factors, strict=True):
+            if isinstance(member, Diagonal):
+                self._sum.flat[:: self.n_points + 1] += factor * member.values
+        return self._sum
+
+    def products(self, X: np.ndarray) -> np.ndarray:
+        """Return the products of each scaled kernel with the columns of ``X``.
+
+        Parameters
+        ----------
+        X : ndarray of shape (n_points, n_vectors)
+
+        Returns
+        -------
+        ndarray of shape (n_kernels, n_points, n_vectors)
+        """
+        out = np.zeros((len(self), X.shape[1], self.n_points))
+        rows = np.flatnonzero(X.any(axis=1))
+        values = np.ascontiguousarray(X[rows].T, dtype=float)
+        for k, member in enumerate(self.members):
+            if isinstance(member, Factor):
+                out[k] = ((X.T @ member.Z) @ member.Z.T) / self.scales[k]
+            elif isinstance(member, Diagonal):
+                out[k] = X.T * member.values / self.scales[k]
+            elif X.shape[1] <= FEW_VECTORS:
+                _add_rows(self._dense[k], rows, values / self.scales[k], out[k])
+            else:
+                for start in range(0, self.n_points, BLOCK_ROWS):
+                    block = self._dense[k][start : start + BLOCK_ROWS].astype(float, copy=False)
+                    out[k, :, start : start + BLOCK_ROWS] = (block @ X).T / self.scales[k]
+        return out.transpose(0, 2, 1)
+
+    def quadratic_forms(self, X: np.ndarray) -> np.ndarray:
+        """Return ``x'K_k x / s_k`` for each kernel and column of ``X``, shape (n_kernels, n_vectors)."""
+        return np.einsum("ic,kic->kc", X, self.products(X))
+
+    def _quartets(self, factors: np.ndarray) -> list[tuple[list[np.ndarray], np.ndarray]]:
+        """Return the dense kernels with a weight in fours of one kind: so the sum is read and written less often."""
+        kinds: dict[object, list[int]] = {}
+        for k, K in self._dense.items():
+            if factors[k] != 0.0:
+                kinds.setdefault((K.dtype, K.flags.c_contiguous, K.flags.writeable), []).append(k)
+        quartets = []
+        for members in kinds.values():
+            for start in range(0, len(members), 4):
+                four = members[start : start + 4]
+                kernels = [self._dense[k] for k in four] + [self._dense[four[0]]] * (4 - len(four))
+                quartets.append((kernels, np.append(factors[four], np.zeros(4 - len(four)))))
+        return quartets
+
+    def _check(self) -> None:
+        if self.scales.shape != (len(self),) or not np.all(self.scales > 0):
+            raise ValueError(
+                f"scales must hold a positive number for each of the {len(self)} kernels; got {self.scales}."
+            )
+        for k, member in enumerate(self.members):
+            shape = _entries(member).shape
+            expected = {Diagonal: (self.n_points,), Factor: (self.n_points, shape[-1])}
+            if shape != expected.get(type(member), (self.n_points, self.n_points)):
+                raise ValueError(
+                    f"Kernel {k} has shape {shape}, but the stack is over {self.n_points} points; wrap a low-rank factor "
+                    "in Factor and a diagonal in Diagonal."
+                )
+
+
+def _entries(member: Member) -> np.ndarray:
+    if isinstance(member, Factor):
+        return member.Z
+    return member.values if isinstance(member, Diagonal) else member
+
+
+def _diagonal(member: Member) -> np.ndarray:
+    if isinstance(member, Factor):
+        return np.einsum("ij,ij->i", member.Z, member.Z, dtype=float)
+    return np.asarray(member.values if isinstance(member, Diagonal) else member.diagonal(), dtype=float)
+
+
+@compiled
+def _add_four(out: Array, A: Array, B: Array, C: Array, D: Array, weights: Array, start: int, stop: int) -> None:
+    """Add four weighted kernels to rows of ``out``, up to the diagonal."""
+    a, b, c, d = weights[0], weights[1], weights[2], weights[3]
+    for i in range(start, stop):
+        row, row_a, row_b, row_c, row_d = out[i], A[i], B[i], C[i], D[i]
+        for j in range(i + 1):
+            row[j] += a * row_a[j] + b * row_b[j] + c * row_c[j] + d * row_d[j]
+
+
+@compiled
+def _mirror(out: Array) -> None:
+    """Copy what is below the diagonal above it, by tiles that stay in the cache."""
+    n, tile = len(out), 32
+    for first in range(0, n, tile):
+        for second in range(0, first + 1, tile):
+            for i in range(first, min(first + tile, n)):
+                for j in range(second, min(second + tile, i)):
+                    out[j, i] = out[i, j]
+
+
+@compiled
+def _add_rows(K: Array, rows: Array, values: Array, out: Array) -> None:
+    """Add to each row of ``out`` the rows of ``K`` times its row of ``values``, four at a time."""
+    n, n_rows = len(K), len(rows)
+    for t in range(0, n_rows - 3, 4):
+        row_a, row_b, row_c, row_d = K[rows[t]], K[rows[t + 1]], K[rows[t + 2]], K[rows[t + 3]]
+        for k in range(len(out)):
+            sums, a, b, c, d = out[k], values[k, t], values[k, t + 1], values[k, t + 2], values[k, t + 3]
+            for v in range(n):
+                sums[v] += a * row_a[v] + b * row_b[v] + c * row_c[v] + d * row_d[v]
+    for t in range(n_rows - n_rows % 4, n_rows):
+        row = K[rows[t]]
+        for k in range(len(out)):
+            sums, a = out[k], values[k, t]
+            for v in range(n):
+                sums[v] += a * row[v]

@@ -1,0 +1,162 @@
+r"""First-order methods on the weights of kernels: projected gradient, reduced gradient, group-lasso updates.
+
+Each is an object that is called with a value of :math:`J` and returns the next, with the name of its step. They reach
+the optimum of Newton's method (:mod:`.mkl_newton`) with more machines: the projected gradient is what it falls back
+on, the other two are the methods of the literature.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+
+import numpy as np
+
+from . import simplex
+from .weighted_svm import Value, WeightedSVM
+
+SUFFICIENT = 1e-4  # share of the decrease that the slope promises (Armijo)
+N_SHORTER = 12  # times that a step is shortened
+MEMORY = 5  # values back that a projected-gradient step may rise to
+STEP_RANGE = (1e-12, 1e12)  # of the projected gradient, times the size of the gradient
+ZERO = 1e-12  # weights below are zero to the reduced gradient
+
+
+def normalised(weights: np.ndarray, norm: float) -> np.ndarray:
+    """Return the weights with norm 1, without the negative ones that rounding makes."""
+    weights = np.maximum(0.0, weights)
+    return np.asarray(weights / np.linalg.norm(weights, norm))
+
+
+def shorter(change: float, slope: float) -> float:
+    """Return what part of a step to take that changed J thus: the minimum of a parabola, from a tenth to a half."""
+    return float(np.clip(-0.5 * slope / max(change - slope, np.finfo(float).tiny), 0.1, 0.5))
+
+
+class ProjectedGradientStep:
+    r"""Spectral projected gradient: :math:`w + \lambda (\Pi(w - \alpha \nabla J) - w)`, not always downhill.
+
+    The step :math:`\alpha` is that of Barzilai and Borwein; :math:`\lambda` falls from 1 until :math:`J` is below the
+    largest of the last values.
+
+    References
+    ----------
+    E. G. Birgin, J. M. Martinez, M. Raydan: Nonmonotone spectral projected gradient methods on convex sets. SIAM J.
+    Optimization 10, 2000.
+    """
+
+    def __init__(self, machines: WeightedSVM, accuracy: Callable[[Value], float]):
+        self.machines, self.accuracy = machines, accuracy
+        self.recent: deque[float] = deque(maxlen=MEMORY)
+        self.last: Value | None = None
+
+    def __call__(self, value: Value) -> tuple[Value, str]:
+        """Return the next value, and how it was reached."""
+        weights, gradient, norm = value.weights, value.gradient, self.machines.norm
+        self.recent.append(value.objective)
+        step = self._project(weights - self._step_size(value) * gradient) - weights
+        slope, length, trial = float(gradient @ step), 1.0, value
+        for _ in range(N_SHORTER):
+            trial = self.machines.solve(
+                normalised(weights + length * step, norm), self.accuracy(value), start=trial.duals
+            )
+            if trial.dual <= max(self.recent) + SUFFICIENT * length * slope:
+                break
+            length *= shorter(trial.dual - value.dual, slope * length)
+        self.last = value
+        return trial, "projected gradient"
+
+    def _step_size(self, value: Value) -> float:
+        gradient = value.gradient
+        usual = 1.0 / max(float(np.abs(gradient - gradient.mean()).max()), np.finfo(float).tiny)
+        if self.last is None:
+            return usual
+        moved, change = value.weights - self.last.weights, gradient - self.last.gradient
+        curvature = float(moved @ change)
+        if curvature <= 0.0:
+            return usual
+        return float(np.clip(moved @ moved / curvature, STEP_RANGE[0] * usual, STEP_RANGE[1] * usual))
+
+    def _project(self, point: np.ndarray) -> np.ndarray:
+        norm = self.machines.norm
+        return simplex.project(point) if norm == 1.0 else simplex.project_on_ball(point, norm)
+
+
+class ReducedGradientStep:
+    """The reduced gradient of SimpleMKL, on weights that sum to 1.
+
+    The largest weight takes up what the others lose or gain. As long as J falls, the direction is followed to where a
+    weight becomes zero, which then leaves it; the last piece gets a line search. A parabola chooses its steps, not the
+    golden section of the paper, which needs more machines.
+
+    References
+    ----------
+    A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet: SimpleMKL. JMLR 9, 2008, Algorithm 1.
+    """
+
+    def __init__(self, machines: WeightedSVM, accuracy: Callable[[Value], float]):
+        if machines.norm != 1.0:
+            raise ValueError(
+                f"The reduced gradient is for weights that sum to 1 (norm 1); got norm {machines.norm:g}. Use another method."
+            )
+        self.machines, self.accuracy = machines, accuracy
+
+    def __call__(self, value: Value) -> tuple[Value, str]:
+        """Return the next value, and how it was reached."""
+        tol, largest = self.accuracy(value), int(np.argmax(value.weights))
+        direction = _reduced_gradient(value, largest)
+        gradient, piece = value.gradient, value  # where the piece of the path begins
+        while (falling := direction < 0.0).any():
+            ratios = np.where(falling, -piece.weights / np.where(falling, direction, -1.0), np.inf)
+            blocker = int(np.argmin(ratios))
+            longest = float(ratios[blocker])
+            weights = np.maximum(0.0, piece.weights + longest * direction)
+            weights[blocker] = 0.0
+            trial = self.machines.solve(weights / weights.sum(), tol, start=piece.duals)
+            if trial.dual >= piece.dual:
+                slope = float((gradient if piece is value else piece.gradient) @ direction)
+                return self._search(piece, trial, direction, slope, longest, tol), "reduced gradient"
+            piece, direction = trial, direction.copy()
+            direction[[blocker, largest]] = 0.0
+            direction[largest] = -direction.sum()
+        return piece, "reduced gradient"
+
+    def _search(
+        self, value: Value, trial: Value, direction: np.ndarray, slope: float, length: float, tol: float
+    ) -> Value:
+        """Return a value along the direction, shorter than where J has risen."""
+        if slope >= 0.0:
+            return value
+        for _ in range(N_SHORTER):
+            length *= shorter(trial.dual - value.dual, slope * length)
+            weights = np.maximum(0.0, value.weights + length * direction)
+            trial = self.machines.solve(weights / weights.sum(), tol, start=trial.duals)
+            if trial.dual <= value.objective + SUFFICIENT * length * slope:
+                return trial
+        return trial
+
+
+def _reduced_gradient(value: Value, largest: int) -> np.ndarray:
+    """Return the direction of descent that keeps the sum of the weights and leaves zero weights that would fall."""
+    reduced = value.gradient - value.gradient[largest]
+    direction = np.where((value.weights <= ZERO) & (reduced > 0.0), 0.0, -reduced)
+    direction[largest] = 0.0
+    direction[largest] = -direction.sum()
+    return direction
+
+
+class GroupLassoStep:
+    r"""The closed-form update :math:`w_k \propto (w_k^2 q_k)^{1/(p+1)}`, for any norm p from 1 on.
+
+    It minimises over the weights a bound on :math:`J`, with the functions :math:`w_k K_k x` of the last machine. A
+    weight that is zero stays so.
+    """
+
+    def __init__(self, machines: WeightedSVM, accuracy: Callable[[Value], float]):
+        self.machines, self.accuracy = machines, accuracy
+
+    def __call__(self, value: Value) -> tuple[Value, str]:
+        """Return the next value, and how it was reached."""
+        norm = self.machines.norm
+        weights = normalised((value.weights**2 * value.forms) ** (1.0 / (norm + 1.0)), norm)
+        return self.machines.solve(weights, self.accuracy(value), start=value.duals), "group lasso"
