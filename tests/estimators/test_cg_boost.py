@@ -36,7 +36,7 @@ def expected_failures(estimator):
     if getattr(estimator, "nu", None) is not None:
         return {"check_class_weight_classifiers": "weights of 1000 to 1 leave no nu that a free offset allows"}
     if estimator.penalty == "l2":
-        return dict.fromkeys(weights, "a repeated row is a repeated column, which the 2-norm counts as another one")
+        return dict.fromkeys(weights, "stops at a relative gap of 0.1, at another point for repeated rows")
     if estimator.penalty == "rkhs":
         return dict.fromkeys(weights, "stops at a relative gap of 0.01, at another point for repeated rows")
     return {}

@@ -11,10 +11,10 @@ from kernelweave.solvers.result import Status
 
 def expected_failures(estimator):
     """Checks that fail, and why."""
-    sparse, dense = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("sparse", "dense"))
     if estimator.penalty == "l1":
-        return {sparse: "rows on the border are inside or outside by rounding, which weights change"}
-    return dict.fromkeys([sparse, dense], "stops at a relative gap of 0.01, at another point for repeated rows")
+        return {}
+    checks = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("sparse", "dense")]
+    return dict.fromkeys(checks, "stops at a relative gap of 0.01, at another point for repeated rows")
 
 
 @parametrize_with_checks(
@@ -46,7 +46,7 @@ every_form = pytest.mark.parametrize("form", FORMS, ids=lambda form: "-".join(ma
 def test_at_most_nu_of_the_rows_lie_outside_and_at_least_nu_outside_or_on_the_border(form, nu, X):
     model = CGBoostOneClass([RBF(0.5)], nu=nu, tol=1e-6, **form).fit(X)
     f = model.decision_function(X)
-    rounding = 1e-9 * np.abs(model.score_samples(X)).max()
+    rounding = 2e-9 * np.abs(model.score_samples(X)).max()  # the border is drawn 1e-9 of that outside
     assert np.mean(model.predict(X) == -1) <= nu + 1e-9
     assert np.sum(f <= rounding) >= nu * 60 - 1e-9
 

@@ -238,3 +238,15 @@ def test_parameters_of_the_estimator_with_one_cost_are_not_among_its_own():
         CGBoostClassifierCV(Cs=-1).fit(X, Y)
     with pytest.raises(ValueError, match="penalty='l5'"):
         CGBoostClassifierCV(penalty="l5").fit(X, Y)
+
+
+def test_a_limit_on_columns_is_met_anew_for_each_cost():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=60) > 0).astype(int)
+    estimator = CGBoostClassifier(penalty="l2", max_columns=6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # the limit is meant to bind
+        path = cg_boost_path(X, y, Cs=[0.01, 1.0, 100.0], estimator=estimator)
+        alone = [clone(estimator).set_params(C=C).fit(X, y).objective_ for C in path.Cs]
+    np.testing.assert_allclose(path.objectives, alone, rtol=1e-9)

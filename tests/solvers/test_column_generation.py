@@ -358,3 +358,24 @@ def test_a_master_that_asks_for_few_columns_gets_few():
     (result,) = generate_columns([QPMaster(rows)], by_blocks(K), lambda J: K[:, J], tol=0.05)
     for record in result.history[:-1]:
         assert record["n_added"] == min(50, max(1, record["n_columns"] // 10))
+
+
+@pytest.mark.parametrize("n_problems", [1, 2])
+def test_a_pool_of_bad_columns_saves_scans_and_changes_no_optimum(n_problems):
+    problems = [problem(seed, n_columns=3000)[1] for seed in range(n_problems)]
+    K = problem(0, n_columns=3000)[0]
+    without = solve(K, *problems, tol=1e-8, batch=5)
+    with_pool = solve(K, *problems, tol=1e-8, batch=5, pool_size=400)
+    for plain, pooled, rows in zip(without, with_pool, problems, strict=True):
+        assert pooled.status is Status.CONVERGED
+        assert pooled.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-7)
+        assert pooled.history[-1]["full_scan"]
+        n_scans = [sum(record["full_scan"] for record in result.history) for result in (plain, pooled)]
+        assert n_scans[1] < n_scans[0]
+
+
+def test_the_best_solution_is_returned_not_the_last():
+    K, rows = problem(3)
+    master = QPMaster(rows, tol=0.5)  # so loose that values go up and down
+    (result,) = generate_columns([master], by_blocks(K), lambda J: K[:, J], tol=1e-9, max_columns=100)
+    assert result.objective == min(record["objective"] for record in result.history)

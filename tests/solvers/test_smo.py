@@ -381,3 +381,12 @@ assert not hasattr(smo._pair_steps, "py_func")
 """
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+def test_a_multiplier_that_any_value_between_two_serves_is_their_middle():
+    # All variables at a bound but for the last bit of one: the gap is flat between -1 and 1.
+    K, y = 1e-3 * np.eye(4), np.array([1.0, 1.0, -1.0, -1.0])
+    start = 0.01 * y
+    start[0] = np.nextafter(start[0], 0.0)
+    found = solve(K, -y, np.minimum(0, 0.01 * y), np.maximum(0, 0.01 * y), start=start, tol=1e-3)
+    assert abs(found.extra["multiplier"]) < 1e-3

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -169,7 +170,8 @@ class CGBoostClassifier(ClassifierMixin, ClassOutputs, _EarlyStopping):
     centers : {"auto", "all"}, int or array-like, default="auto"
         Which rows may be centres; ``"auto"`` draws 20,000 where there are more. An array: row numbers, or a mask.
     max_columns : int, optional
-        Largest number of columns in the working set (of each one-vs-rest problem), hence of basis functions.
+        Largest number of columns in the working set, hence of basis functions (for each class where there are more than
+        two).
     max_time : float, optional
         Seconds after which no further round starts.
     tol : float, optional
@@ -313,6 +315,7 @@ class CGBoostClassifier(ClassifierMixin, ClassOutputs, _EarlyStopping):
         return found
 
     def _read_labels(self, y: Any) -> np.ndarray:
+        self._refuse_unlabeled(y, "SSMKClassifier")
         return labeled_values(y, unlabeled=None, name="y_val")[1]
 
     def _validation_score(self, sample: Sample, labels: np.ndarray) -> Callable[[np.ndarray], float]:
@@ -325,10 +328,11 @@ class CGBoostClassifier(ClassifierMixin, ClassOutputs, _EarlyStopping):
         positive = [1] if found.n_classes == 2 else range(found.n_classes)
         if self.nu is None:
             return [classification_rows(found.signs(k), self.C * weight) for k in positive]
-        problems = [classification_rows(found.signs(k), weight / (self.nu * weight.sum())) for k in positive]
+        cost = np.minimum(1.0, weight / (self.nu * weight.sum()))  # the duals sum to one: more than that costs no more
+        problems = [replace(classification_rows(found.signs(k), cost), target=np.zeros(len(cost))) for k in positive]
         if self.intercept == "free":
             shares = [min(rows.cost[rows.sign > 0].sum(), rows.cost[rows.sign < 0].sum()) for rows in problems]
-            if min(shares) < 0.5:
+            if min(shares) < 0.5 * (1 - 1e-9):
                 raise ValueError(
                     f"nu={self.nu} is too large for these classes: with a free offset it can be at most "
                     f"{2 * self.nu * min(shares):.4g}, twice the weight of the smaller side. Lower nu, or set "

@@ -110,10 +110,12 @@ class MixtureEstimator(KernelEstimator):
             validation = self._check_rows(validation[0], library, reset=False), self._read_labels(validation[1])
         else:
             checked, validation = self._hold_out(checked, rng)
-        sample, is_center, scope = candidates(self.centers, checked, rng)
+        rkhs = formulation.penalty == "rkhs"  # its centres are the labelled rows
+        everywhere = rkhs and isinstance(self.centers, str) and self.centers == "auto"
+        sample, is_center, scope = candidates("all" if everywhere else self.centers, checked, rng)
         bound = self._bind(library, sample, rng)
         labeled = sample.partition.labeled
-        if formulation.penalty == "rkhs" and not (is_center.all() and len(labeled) == len(is_center)):
+        if rkhs and not (is_center.all() and len(labeled) == len(is_center)):
             raise ValueError('penalty="rkhs" needs a centre at every labelled row and none elsewhere: centers="all".')
         scope = f"{len(bound.kernels)} kernel{'s' * (len(bound.kernels) > 1)} x {scope}"
         if self.verbose:
@@ -125,11 +127,8 @@ class MixtureEstimator(KernelEstimator):
         scale = np.where(np.tile(is_center, len(bound.kernels)), scale, np.inf)
         problems = self._problems(sample)
         tol = self._tolerance()
-        shown = (
-            diagonals(bound, labeled) / scale[:: bound.n_rows, None] if formulation.penalty == "rkhs" else np.empty(0)
-        )
-        masters = [formulation.master(rows, tol, shown) for rows in problems]
-        task = Task(library, formulation, sample, is_center, bound, scale, problems, masters, tol, scope)
+        task = Task(library, formulation, sample, is_center, bound, scale, problems, [], tol, scope)
+        task.masters = self._masters(task)
         if validation is not None:
             rows, labels = validation
             if rows.shape[0] != len(labels):
@@ -139,6 +138,13 @@ class MixtureEstimator(KernelEstimator):
             score = self._validation_score(sample, labels)
             task.curve = ValidationCurve(bound, rows, score, task.means, scale, self.n_iter_no_change)
         return task
+
+    def _masters(self, task: Task) -> list[Master]:
+        """Return the restricted problems of a task, without columns."""
+        shown = np.empty(0)
+        if task.formulation.penalty == "rkhs":
+            shown = diagonals(task.bound, task.labeled) / task.scale[:: task.bound.n_rows, None]
+        return [task.formulation.master(rows, task.tol, shown) for rows in task.problems]
 
     def _learn(self, task: Task) -> None:
         """Solve the stated problems and keep the model and its certificate."""
@@ -217,7 +223,7 @@ class MixtureEstimator(KernelEstimator):
                     price,
                     fetch,
                     strata=self._strata(task),
-                    pooled=not bound.is_small(len(labeled)),
+                    pool_size=bound.pool_size(len(labeled)),
                     tol=task.tol,
                     max_columns=self.max_columns,
                     max_time=self.max_time,

@@ -163,7 +163,8 @@ class CGBoostOneClass(OutlierMixin, CGBoostEstimator):
         return partition_targets(y)
 
     def _problems(self, sample: Sample) -> list[MarginRows]:
-        return [one_class_rows(len(sample.weight), sample.weight / (self.nu * sample.weight.sum()))]
+        cost = np.minimum(1.0, sample.weight / (self.nu * sample.weight.sum()))  # the duals sum to one
+        return [one_class_rows(len(cost), cost)]
 
     def _keep_labels(self, sample: Sample) -> None:
         """There are none."""

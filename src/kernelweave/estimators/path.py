@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import inspect
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
@@ -10,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 from joblib import Parallel, delayed
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
@@ -113,6 +116,8 @@ def cg_boost_path(
     models = []
     for C in values:
         task.problems = [replace(rows, cost=C * cost) for rows, cost in zip(task.problems, unit_costs, strict=True)]
+        if base.max_columns is not None:  # a working set that is full would never change again
+            task.masters = base._masters(task)
         for master, rows in zip(task.masters, task.problems, strict=True):
             master.set_cost(rows.cost)
         model = copy.copy(base).set_params(C=float(C))
@@ -243,16 +248,22 @@ class CGBoostClassifierCV(CGBoostClassifier):
         shared = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
         base = CGBoostClassifier(**(shared | {"n_jobs": None}))
         base._check_params()
-        labels = self._check_fit(X, y, sample_weight, self._library()).given.labels
+        checked = self._check_fit(X, y, sample_weight, self._library())
         (X,) = indexable(X)  # some sparse formats have no rows to take
+        labels, weight = checked.given.labels, np.zeros(checked.n_given)
+        weight[checked.kept] = checked.weight
         scorer = check_scoring(base, scoring=self.scoring)
-        folds = list(check_cv(self.cv, labels, classifier=True).split(np.zeros(len(labels)), labels))
+        splits = list(check_cv(self.cv, labels, classifier=True).split(np.zeros(len(labels)), labels))
         scores = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fold_scores)(base, X, labels, sample_weight, train, test, values, scorer) for train, test in folds
+            delayed(_fold_scores)(base, X, labels, weight, train, test, values, scorer) for train, test in splits
         )
         self.scores_ = np.array(scores)
         best = int(np.argmax(self.scores_.mean(axis=0)))
-        self.path_ = cg_boost_path(X, y, Cs=values[: best + 1], estimator=base, sample_weight=sample_weight)
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always", ConvergenceWarning)
+            self.path_ = cg_boost_path(X, y, Cs=values[: best + 1], estimator=base, sample_weight=weight)
+        if seen and not self.path_.models[-1].status_.converged:
+            warnings.warn(seen[-1].message, stacklevel=2)  # what other models of the path lack does not matter
         self.Cs_, self.C_ = values, float(values[best])
         for name, value in vars(self.path_.models[-1]).items():
             if name.endswith("_") or name.startswith("_"):
@@ -264,22 +275,22 @@ def _fold_scores(
     base: CGBoostClassifier,
     X: Any,
     labels: np.ndarray,
-    sample_weight: Any,
+    weight: np.ndarray,
     train: np.ndarray,
     test: np.ndarray,
     Cs: np.ndarray,
     scorer: Callable[..., float],
 ) -> list[float]:
     """Follow a path over the training rows of a fold and score its models on the others."""
-    weight = None if sample_weight is None else np.asarray(sample_weight)
-    path = cg_boost_path(
-        _safe_indexing(X, train),
-        labels[train],
-        Cs=Cs,
-        estimator=base,
-        sample_weight=None if weight is None else weight[train],
-    )
-    held = {} if weight is None else {"sample_weight": weight[test]}
+    train, test = train[weight[train] > 0], test[weight[test] > 0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the model that is kept
+        path = cg_boost_path(
+            _safe_indexing(X, train), labels[train], Cs=Cs, estimator=base, sample_weight=weight[train]
+        )
+    parameters = inspect.signature(scorer).parameters.values()
+    takes_weight = any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
+    held = {"sample_weight": weight[test]} if takes_weight else {}
     X_test = _safe_indexing(X, test)
     return [float(scorer(model, X_test, labels[test], **held)) for model in path.models]
 

@@ -72,6 +72,12 @@ class BoundLibrary:
         """Return whether all columns at so many rows could be kept in memory."""
         return 8 * n_selected * self.n_columns <= SMALL_BYTES
 
+    def pool_size(self, n_selected: int) -> int:
+        """Return how many columns a solver may keep between walks: none where all are kept, else a block's worth."""
+        if self.is_small(n_selected):
+            return 0
+        return max(1, int(BLOCK_SHARE * get_config()["working_memory"] * 2**20 / (8 * n_selected)))
+
     def scan_seconds(self, rows: np.ndarray) -> float:
         """Return about how long one walk over all columns at ``rows`` takes, from one block of each kernel."""
         rows = self._row_numbers(rows)

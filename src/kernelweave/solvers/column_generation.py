@@ -32,6 +32,7 @@ from .masters import Master, MasterSolution
 from .result import Certificate, SolverResult, Status
 
 ENOUGH = 0.2  # of the columns that a round may add: with fewer it looks into the next stratum
+SMALL_STEPS = 10  # at least as many rounds fill a working set that has a limit, since early columns are poor choices
 POOL_BATCHES = 100  # columns in the pool, in rounds' worth of them
 POOL_CHOOSINESS = 0.02  # of the worst violation in the last full scan; columns in the pool cost next to nothing
 
@@ -82,6 +83,7 @@ class RoundState:
 class _Pool:
     """Values of the worst columns of the last full scan."""
 
+    size: int  # at most, for each problem
     columns: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     K: np.ndarray = field(default_factory=lambda: np.empty((0, 0)))
 
@@ -95,7 +97,9 @@ class _Problem:
 
     master: Master
     batch: int | None
+    max_columns: int | None
     solution: MasterSolution | None = None
+    best: tuple[np.ndarray, MasterSolution] | None = None
     columns: np.ndarray = field(default_factory=lambda: np.empty(0, dtype=np.intp))
     bound: float = -np.inf
     proven: bool = False  # whether the last scan was a full one
@@ -109,11 +113,13 @@ class _Problem:
 
     @property
     def gap(self) -> float:
-        return max(0.0, _solved(self).objective - self.bound)
+        assert self.best is not None
+        return max(0.0, self.best[1].objective - self.bound)
 
     @property
     def n_wanted(self) -> int:
-        return self.master.batch if self.batch is None else self.batch
+        wanted = self.master.batch if self.batch is None else self.batch
+        return wanted if self.max_columns is None else max(1, min(wanted, self.max_columns // SMALL_STEPS))
 
     def has_enough(self, choosiness: float) -> bool:
         bad = np.count_nonzero(self.violations >= choosiness * self.worst)
@@ -126,7 +132,7 @@ def generate_columns(
     fetch: Fetch,
     *,
     strata: Strata | None = None,
-    pooled: bool = False,
+    pool_size: int = 0,
     tol: float = 1e-6,
     max_columns: int | None = None,
     max_time: float | None = None,
@@ -148,8 +154,8 @@ def generate_columns(
     strata : callable, optional
         ``strata(errors)``, with the points where some problem misses its margin, shape (n_points,), returns the strata
         in the order they are priced; together they hold every column once. By default there is one, named None.
-    pooled : bool
-        Whether to keep the values of many bad columns from one full scan to the next; for scans that are dear.
+    pool_size : int
+        How many bad columns may be kept with their values from one full scan to the next; for scans that are dear.
     tol : float
         Stop when the duality gap is at most ``tol`` times the objective.
     max_columns : int, optional
@@ -168,8 +174,8 @@ def generate_columns(
     list of SolverResult
         ``x`` holds the coefficients of the working set ``extra["columns"]``; ``extra["intercept"]`` the offset.
     """
-    problems = [_Problem(master, batch) for master in masters]
-    pool = _Pool() if pooled else None
+    problems = [_Problem(master, batch, max_columns) for master in masters]
+    pool = _Pool(pool_size // len(problems)) if pool_size else None
     started = time.perf_counter()
     iteration = 0
     with ThreadPoolExecutor(max(1, min(n_threads, len(masters)))) as threads:
@@ -180,6 +186,8 @@ def generate_columns(
                     problem.status = Status.SOLVER_FAILED
                 else:
                     problem.solution, problem.columns = solution, problem.master.columns
+                    if problem.best is None or solution.objective < problem.best[1].objective:
+                        problem.best = (problem.columns, solution)
             open_ = [problem for problem in open_ if problem.status is None]
             if not open_:
                 break
@@ -220,7 +228,7 @@ def _scan(
             return
     order = [None] if strata is None else strata(_errors(problems))
     for problem in problems:
-        problem.n_kept = (POOL_BATCHES if pool is not None else 1) * problem.n_wanted
+        problem.n_kept = 0 if pool is None else min(pool.size, POOL_BATCHES * problem.n_wanted)
     for number, stratum in enumerate(order):
         if number and all(problem.has_enough(problem.master.choosiness) for problem in problems):
             return
@@ -317,7 +325,7 @@ def _judge(
         problem.status = Status.CONVERGED
     elif len(problem.candidates) == 0:
         problem.status = Status.PRECISION
-    elif max_columns is not None and n_columns >= max_columns:
+    elif max_columns is not None and n_columns >= max_columns and problem.master.drop_idle(rounds=1) == 0:
         problem.status = Status.MAX_COLUMNS
     elif max_time is not None and seconds >= max_time:
         problem.status = Status.MAX_TIME
@@ -325,7 +333,8 @@ def _judge(
 
 def _is_small(problem: _Problem, tol: float) -> bool:
     """Return whether the gap is within the tolerance, or nothing but rounding."""
-    return problem.gap <= max(tol * abs(_solved(problem).objective), problem.master.rounding)
+    assert problem.best is not None
+    return problem.gap <= max(tol * abs(problem.best[1].objective), problem.master.rounding)
 
 
 def _add_candidates(problems: Sequence[_Problem], fetch: Fetch, max_columns: int | None) -> None:
@@ -383,8 +392,9 @@ def _solved(problem: _Problem) -> MasterSolution:
 
 
 def _result(problem: _Problem) -> SolverResult:
-    solution = _solved(problem)
+    assert problem.best is not None
     assert problem.status is not None
+    columns, solution = problem.best
     return SolverResult(
         x=solution.coef,
         objective=solution.objective,
@@ -393,7 +403,7 @@ def _result(problem: _Problem) -> SolverResult:
         n_iter=len(problem.history),
         history=tuple(problem.history),
         extra={
-            "columns": problem.columns,
+            "columns": columns,
             "intercept": solution.intercept,
             "signed_dual": solution.signed_dual,
             "rho": solution.rho,

@@ -25,7 +25,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True, eq=False)
 class Diagonal:
-    """The kernel that has these values, shape (n_points,), in its diagonal and is zero elsewhere; ones: the identity."""
+    """The kernel that is zero but for a diagonal with these values, shape (n_points,); with ones, the identity."""
 
     values: np.ndarray
 
@@ -97,8 +97,8 @@ class KernelStack:
         for start in range(0, self.n_points, BLOCK_ROWS):
             stop = min(start + BLOCK_ROWS, self.n_points)
             self._sum[start:stop, :stop] = 0.0
-            for kernels, four in quartets:
-                _add_four(self._sum, *kernels, four, start, stop)
+            for (A, B, C, D), four in quartets:
+                _add_four(self._sum, A, B, C, D, four, start, stop)
             for Z, factor in low_rank:
                 if factor != 0.0:
                     self._sum[start:stop, :stop] += (factor * Z[start:stop].astype(float, copy=False)) @ Z[:stop].T
@@ -164,8 +164,8 @@ class KernelStack:
             expected = {Diagonal: (self.n_points,), Factor: (self.n_points, shape[-1])}
             if shape != expected.get(type(member), (self.n_points, self.n_points)):
                 raise ValueError(
-                    f"Kernel {k} has shape {shape}, but the stack is over {self.n_points} points; wrap a low-rank factor "
-                    "in Factor and a diagonal in Diagonal."
+                    f"Kernel {k} has shape {shape}, but the stack is over {self.n_points} points; wrap a low-rank "
+                    "factor in Factor and a diagonal in Diagonal."
                 )
 
 

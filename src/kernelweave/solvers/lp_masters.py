@@ -45,8 +45,10 @@ class LPMaster:
 
     If the duals balance, a constant added to a column changes no score and only moves :math:`b`; with a free offset
     columns are therefore centred first (a wide kernel is nearly constant, and the offset would have to cancel it).
-    HiGHS sees rows divided by their largest entry and duals multiplied by :math:`\sigma`, the largest entry of the
-    first columns or one over the largest cost, so that kernels and costs of any magnitude give it numbers around one.
+    The problem is homogeneous in the targets: it is solved for targets of size one, about zero where the offset is
+    free. HiGHS sees rows divided by their largest entry and duals multiplied by :math:`\sigma`, the largest entry of
+    the first columns or one over the largest cost, so that kernels and costs of any magnitude give it numbers around
+    one.
 
     Parameters
     ----------
@@ -69,10 +71,15 @@ class LPMaster:
     ):
         self.rows = rows
         self.positive = positive
+        ends = (rows.sign * rows.target).min(), (rows.sign * rows.target).max()
+        self._middle = 0.5 * float(ends[0] + ends[1]) if intercept == "free" else 0.0
+        target = rows.target - rows.sign * self._middle
+        self._unit = float(np.abs(target).max()) or 1.0
+        self._scaled = replace(rows, target=target / self._unit)
         self._offset_price = OFFSET_PRICE[intercept]
         self._working = WorkingSet(rows.n_points, intercept == "free", idle_rounds)
         self._magnitude = 0.0  # of the first columns
-        self._lp = GrowingLP(-rows.target, rows.cost)
+        self._lp = GrowingLP(-self._scaled.target, rows.cost)
         self._lp.add_rows(rows.sign[None, :], np.zeros(1), np.zeros(1))  # row 0 is the offset's
         self._rescale()
 
@@ -104,16 +111,17 @@ class LPMaster:
             self._magnitude = float(magnitudes.max(initial=0.0))
             self._rescale()
 
-    def drop_idle(self) -> int:
+    def drop_idle(self, rounds: int | None = None) -> int:
         # Their rows are slack, so the basis stays optimal.
         scores = self._working.K @ self._solution.signed_dual
-        out = self._working.drop_idle(self._sizes(scores) < 1.0 - SLACK)
+        out = self._working.drop_idle(self._sizes(scores) < 1.0 - SLACK, rounds)
         if len(out):
             self._lp.delete_rows(out + 1)
         return len(out)
 
     def set_cost(self, cost: np.ndarray) -> None:
         self.rows = replace(self.rows, cost=np.asarray(cost, float))
+        self._scaled = replace(self._scaled, cost=self.rows.cost)
         self._working.restart()
         self._rescale()
 
@@ -128,13 +136,14 @@ class LPMaster:
         dual = self._feasible(vertex.x / self._sigma)
         values = coef @ self._working.K + intercept
         factor, objective = self._lifted(self._penalty(coef, intercept), values)
+        back = factor * self._unit
         self._solution = MasterSolution(
-            objective=objective,
-            coef=factor * coef,
-            intercept=factor * (intercept - float(coef @ self._working.means)),
+            objective=self._unit * objective,
+            coef=back * coef,
+            intercept=back * (intercept - float(coef @ self._working.means)) + self._middle,
             signed_dual=self.rows.signed(dual),
-            dual_value=float(self.rows.target @ dual),
-            values=factor * values,
+            dual_value=self._unit * float(self._scaled.target @ dual),
+            values=back * values + self._middle,
         )
         self.start_scan()
         return self._solution
@@ -184,12 +193,12 @@ class LPMaster:
         Margins short by 1e-9 are charged at full cost, which may be far more than the objective itself. Also returns
         the objective of the scaled solution, which stays as it is if scaling does not lower that.
         """
-        objective = penalty + self.rows.loss(values)
-        slack = self.rows.slack(values)
+        objective = penalty + self._scaled.loss(values)
+        slack = self._scaled.slack(values)
         short = slack[(slack > 0) & (slack < SHORT)]
         if len(short):
             factor = 1.0 / (1.0 - float(short.max()))
-            lifted = factor * penalty + self.rows.loss(factor * values)
+            lifted = factor * penalty + self._scaled.loss(factor * values)
             if lifted < objective:
                 return factor, lifted
         return 1.0, objective
@@ -287,10 +296,10 @@ class NuLPMaster:
             self._start()
         self._add_rows(new, magnitudes, self.positive)
 
-    def drop_idle(self) -> int:
+    def drop_idle(self, rounds: int | None = None) -> int:
         # Their rows are slack, so the basis stays optimal.
         sizes = self._sizes(self._working.K @ self._solution.signed_dual)
-        out = self._working.drop_idle(sizes < (1.0 - SLACK) * self._gamma)
+        out = self._working.drop_idle(sizes < (1.0 - SLACK) * self._gamma, rounds)
         if len(out):
             n_each = 1 if self.positive else 2
             self._lp.delete_rows(self._n_fixed + (n_each * out[:, None] + np.arange(n_each)).ravel())

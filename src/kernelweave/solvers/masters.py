@@ -94,8 +94,11 @@ class Master(Protocol):
             As they are priced: scaled, and centred if the offset is free.
         """
 
-    def drop_idle(self) -> int:
-        """Take columns out of the working set that have not been used for some rounds; return how many."""
+    def drop_idle(self, rounds: int | None = None) -> int:
+        """Take columns out of the working set that have not been used for ``rounds``; return how many.
+
+        None: as many rounds as the master thinks best.
+        """
 
     def set_cost(self, cost: np.ndarray) -> None:
         """Give every row a new cost; the working set stays, and the next solve starts from the last solution."""
@@ -190,14 +193,15 @@ class WorkingSet:
         """Count for every column the rounds in which its coefficient was zero."""
         self._idle = np.where(coef != 0, 0, self._idle + 1)
 
-    def drop_idle(self, slack: np.ndarray) -> np.ndarray:
+    def drop_idle(self, slack: np.ndarray, rounds: int | None = None) -> np.ndarray:
         """Drop columns that are idle and whose constraint is ``slack``; return their positions.
 
         A column that comes back stays, so the loop ends.
         """
         if self.idle_rounds is None:
             return np.empty(0, dtype=np.intp)
-        out = np.flatnonzero(slack & (self._idle >= self.idle_rounds) & ~self._returned)
+        idle = self._idle >= (self.idle_rounds if rounds is None else rounds)
+        out = np.flatnonzero(slack & idle & ~self._returned)
         if len(out):
             self._dropped.update(self.columns[out].tolist())
             kept = np.setdiff1d(np.arange(len(self)), out)

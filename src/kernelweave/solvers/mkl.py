@@ -31,7 +31,8 @@ from .weighted_svm import DualProblem, Value, WeightedSVM
 __all__ = ["DualProblem", "MKLState", "Method", "solve"]
 
 Method = Literal["newton", "projected_gradient", "reduced_gradient", "group_lasso"]
-STEPS = {
+Step = Callable[[Value], tuple[Value, str]]
+STEPS: dict[str, Callable[[WeightedSVM, Callable[[Value], float]], Step]] = {
     "newton": NewtonStep,
     "projected_gradient": ProjectedGradientStep,
     "reduced_gradient": ReducedGradientStep,
@@ -39,7 +40,9 @@ STEPS = {
 }
 INNER = 0.1  # of the gap that is left, but not less than of the tolerance: the accuracy of the machines
 COARSEST = 1e-3  # accuracy of the first machines
-N_STALLS = 5  # steps in a row that improve neither J nor the gap, after which rounding is to blame
+FINER = 0.1  # times the accuracy of the machines, where a step improves neither J nor the gap
+FINEST = 1e-8  # of the accuracy asked for at first: with stalls at this, rounding is to blame
+N_STALLS = 10  # in a row
 ROUNDING = 1e-13  # of J: a smaller decrease is none
 SPREAD = 0.1  # share of equal weights in the start of the group-lasso updates, which cannot leave zero
 
@@ -124,13 +127,9 @@ def solve(
     if not norm >= 1.0:
         raise ValueError(f"norm must be at least 1; got {norm!r}. Below 1 the weights have many local optima.")
     machines = WeightedSVM(stack, problems, ridge, norm)
-
-    def accuracy(value: Value) -> float:
-        return max(INNER * tol, min(COARSEST, INNER * value.relative_gap))
-
-    step = STEPS[method](machines, accuracy)
-    value = machines.solve(_first_weights(start, len(stack), norm, method), max(INNER * tol, COARSEST))
     course = _Course(machines, tol, callback)
+    step = STEPS[method](machines, course.accuracy)
+    value = machines.solve(_first_weights(start, len(stack), norm, method), max(INNER * tol, COARSEST))
     while not course.ends(value := course.refined(value), max_iter):
         value, course.name = step(value)
     return course.result()
@@ -153,16 +152,22 @@ class _Course:
         self.machines, self.tol, self.callback = machines, tol, callback
         self.history: list[dict[str, Any]] = []
         self.started, self.name = time.perf_counter(), "start"
-        self.n_stalls = 0
+        self.n_stalls, self.fineness = 0, 1.0
         self.best: Value | None = None
         self.lowest = np.inf  # of J
         self.status = Status.CONVERGED
 
+    def accuracy(self, value: Value) -> float:
+        """Return the relative accuracy of the machines after a value."""
+        return self.fineness * max(INNER * self.tol, min(COARSEST, INNER * value.relative_gap))
+
     def refined(self, value: Value) -> Value:
-        """Return the value with more accurate machines, if nothing but their gap keeps it from the tolerance."""
+        """Return the value with more accurate machines, if it is their gap that keeps it from the tolerance."""
         target = self.tol * abs(value.objective)
         if value.gap > target >= value.outer_gap / (1.0 - INNER):
-            return self.machines.solve(value.weights, INNER * self.tol, start=value.duals)
+            return self.machines.solve(value.weights, self.fineness * INNER * self.tol, start=value.duals)
+        if self.n_stalls > 1:
+            return self.machines.solve(value.weights, self.accuracy(value), start=value.duals)
         return value
 
     def ends(self, value: Value, max_iter: int) -> bool:
@@ -170,6 +175,7 @@ class _Course:
         best = self.best
         stalled = value.dual >= self.lowest - ROUNDING * abs(self.lowest) and best and value.gap >= 0.9 * best.gap
         self.n_stalls = self.n_stalls + 1 if stalled else 0
+        self.fineness = max(FINEST, FINER * self.fineness) if stalled else self.fineness
         self.lowest = min(self.lowest, value.dual)
         if best is None or value.gap < best.gap:
             self.best = value
@@ -192,7 +198,7 @@ class _Course:
             self.status = Status.CALLBACK
         elif state.iteration >= max_iter:
             self.status = Status.MAX_ITER
-        elif self.n_stalls == N_STALLS:
+        elif self.n_stalls >= N_STALLS and self.fineness == FINEST:
             self.status = Status.PRECISION
         else:
             return False

@@ -97,7 +97,8 @@ class ReducedGradientStep:
     def __init__(self, machines: WeightedSVM, accuracy: Callable[[Value], float]):
         if machines.norm != 1.0:
             raise ValueError(
-                f"The reduced gradient is for weights that sum to 1 (norm 1); got norm {machines.norm:g}. Use another method."
+                f"The reduced gradient is for weights that sum to 1 (norm 1); got norm {machines.norm:g}. Use another "
+                "method."
             )
         self.machines, self.accuracy = machines, accuracy
 
@@ -131,9 +132,9 @@ class ReducedGradientStep:
             length *= shorter(trial.dual - value.dual, slope * length)
             weights = np.maximum(0.0, value.weights + length * direction)
             trial = self.machines.solve(weights / weights.sum(), tol, start=trial.duals)
-            if trial.dual <= value.objective + SUFFICIENT * length * slope:
+            if trial.dual <= value.dual + SUFFICIENT * length * slope:
                 return trial
-        return trial
+        return value
 
 
 def _reduced_gradient(value: Value, largest: int) -> np.ndarray:

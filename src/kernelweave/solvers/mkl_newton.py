@@ -17,8 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from scipy.linalg import solve_triangular
-from scipy.linalg.lapack import dpotrf
+from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from . import simplex
 from .mkl_gradient import SUFFICIENT, ProjectedGradientStep, normalised, shorter
@@ -83,7 +82,7 @@ class _Model:
         for x, (free, L, D) in zip(self.value.duals, self.parts, strict=True):
             x = x.copy()
             if len(free):
-                x[free] -= solve_triangular(L, D @ (weights - self.value.weights), lower=True, trans=1)
+                x[free] -= dtrtrs(L, D @ (weights - self.value.weights), lower=1, trans=1)[0]
             predicted.append(x)
         return predicted
 
@@ -102,8 +101,8 @@ def _derivatives(
         K_FF.flat[:: len(free) + 1] += ridge * scale
         factor, failed = dpotrf(K_FF.T, lower=1)
         ridge *= 100.0
-    D = solve_triangular(factor, products[:, rows].T, lower=True)
+    D = dtrtrs(factor, products[:, rows].T, lower=1)[0]
     if problem.total is not None:
-        e = solve_triangular(factor, np.ones(len(free)), lower=True)
+        e = dtrtrs(factor, np.ones(len(free)), lower=1)[0]
         D -= np.outer(e, (e @ D) / (e @ e))  # the moves that keep the sum
     return free, factor, D

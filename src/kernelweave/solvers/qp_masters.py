@@ -85,7 +85,7 @@ class _TwoNormMaster:
         self.columns = np.concatenate([self.columns, columns])
         self._dual.append((self._orient[:, None] * K).T)
 
-    def drop_idle(self) -> int:
+    def drop_idle(self, rounds: int | None = None) -> int:
         return 0  # the optimum is dense
 
     def start_scan(self) -> None:

@@ -111,7 +111,7 @@ class RKHSMaster:
         self._members = np.concatenate([self._members, kernel])
         self._inner.add_columns(columns, np.array(new).T)
 
-    def drop_idle(self) -> int:
+    def drop_idle(self, rounds: int | None = None) -> int:
         return 0
 
     def set_cost(self, cost: np.ndarray) -> None:

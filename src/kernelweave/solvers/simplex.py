@@ -8,11 +8,10 @@ and deterministic.
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 EPS = float(np.finfo(float).eps)
 RIDGE = 1e-12  # of the mean diagonal: makes equal kernels share their weight, and moves an optimum by no more
-INTERIOR = 1e-3  # share of the way to the centre at which the barrier method starts
 BARRIER_FACTOR = 0.1  # of the barrier from one round of Newton steps to the next
 NEWTON_STEPS = 50  # of the barrier method in one round; five are usual
 
@@ -32,12 +31,14 @@ def project(point: np.ndarray, coefficients: np.ndarray | None = None) -> np.nda
 
 
 def project_on_ball(point: np.ndarray, p: float) -> np.ndarray:
-    r"""Return the nearest point of :math:`\{w \ge 0,\; \|w\|_p \le 1\}`, :math:`1 < p < \infty`.
+    r"""Return the nearest point of :math:`\{w \ge 0,\; \|w\|_p \le 1\}`, :math:`p > 1`.
 
     Outside the ball, :math:`w_k + \lambda w_k^{p-1} = z_k` for positive :math:`z_k`, with :math:`\lambda` such that the
     norm is 1; both are found by bisection.
     """
     z = np.maximum(point, 0.0)
+    if np.isinf(p):
+        return np.minimum(z, 1.0)
     if np.linalg.norm(z, p) <= 1.0:
         return z
     low, high = 0.0, 1.0
@@ -121,10 +122,10 @@ def _solve_definite(H: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve with a matrix that is positive definite but for rounding."""
     ridge = 0.0
     while True:
-        try:
-            return np.asarray(cho_solve(cho_factor(H + ridge * np.eye(len(H)), lower=True), right))
-        except LinAlgError:
-            ridge = 100.0 * max(ridge, EPS * float(H.diagonal().max()))
+        _, solution, failed = dposv(H + ridge * np.eye(len(H)) if ridge else H, right)
+        if not failed:
+            return np.asarray(solution)
+        ridge = 100.0 * max(ridge, EPS * float(H.diagonal().max()))
 
 
 def minimise_quadratic_in_ball(H: np.ndarray, c: np.ndarray, p: float, accuracy: float = 1e-9) -> np.ndarray:
@@ -150,8 +151,8 @@ def minimise_quadratic_in_ball(H: np.ndarray, c: np.ndarray, p: float, accuracy:
     H, c, n = H / scale, c / scale, len(c)
 
     def barrier(w: np.ndarray, strength: float) -> float:
-        room = 1.0 - float((w**p).sum())
-        if room <= 0.0 or w.min() <= 0.0:
+        room = 1.0 - float((w**p).sum()) if w.min() > 0.0 else 0.0
+        if room <= 0.0:
             return np.inf
         return float(0.5 * w @ H @ w + c @ w - strength * (np.log(room) + np.log(w).sum()))
 

@@ -30,14 +30,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 from scipy.linalg.lapack import dpotrf
 
+from .loops import Array, add, compiled, walk
 from .result import Certificate, SolverResult, Status
 
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 SUM_ROUNDING = 1e-12  # a total that the box misses by less than this share is met up to rounding
-HOPELESS = 100.0  # times the rounding of the objective: a smaller gap cannot be told from none
+HOPELESS = 1.0  # times the rounding of the objective: a smaller gap cannot be told from none
 N_STALLS = 10  # looks at the gap in a row without progress, after which rounding is to blame
 
 # How pair steps and Newton steps take turns; measured on RBF kernels and on K = ZZ', 500 to 2000 points.
@@ -48,10 +48,6 @@ RIDGE = 1e3  # times what rounding does to the eigenvalues; less lets the null s
 DENSE = 4  # more than this part of the rows of K are gathered no faster than all of K is read
 # Seconds a variable, a Newton step of any size, a cubed free variable, an entry of K; only the ratios matter.
 PAIR_STEP, NEWTON_STEP, FACTORISATION, READING = 2.2e-9, 2e-4, 3e-11, 5e-10
-
-# Division by zero gives infinity, as in numpy: testing for it would keep the loops from using vector instructions.
-compiled = njit(cache=True, nogil=True, error_model="numpy")
-Array = np.ndarray
 
 
 class _Problem(NamedTuple):
@@ -247,8 +243,10 @@ class _Descent:
         self.objective = 0.5 * float(x @ (gradient + problem.linear))
         sizes = np.sqrt(np.abs(problem.diagonal)) * np.abs(x)
         self.noise = EPS * (abs(self.objective) + float(sizes.sum() * np.linalg.norm(sizes)))
-        rising = np.where(x < problem.upper, gradient, np.inf)
-        falling = np.where(x > problem.lower, gradient, -np.inf)
+        width = problem.upper - problem.lower
+        nearly = np.where(np.isfinite(width), SUM_ROUNDING * width, 0.0)  # a last bit does not free a variable
+        rising = np.where(x < problem.upper - nearly, gradient, np.inf)
+        falling = np.where(x > problem.lower + nearly, gradient, -np.inf)
         slack = 0.0 if problem.slack else np.inf
         self.multiplier = np.zeros(len(problem.offsets) - 1)
         self.violation = gap = 0.0
@@ -311,7 +309,7 @@ class _Descent:
         group = np.searchsorted(problem.offsets, free, side="right")
         E = (group == np.unique(group)[:, None]).astype(float)[: 0 if problem.slack else None]
         x, gradient, lower, upper = self.x[free], self.gradient[free], problem.lower[free], problem.upper[free]
-        _walk(np.ascontiguousarray(factor), factor.T, E, gradient, x, lower, upper, STAGES + len(free) // 4)
+        walk(np.ascontiguousarray(factor), factor.T, E, gradient, x, lower, upper, STAGES + len(free) // 4)
         step = x - self.x[free]
         if not np.isfinite(step).all():  # no curvature at all: leave it to the pair steps
             return
@@ -330,8 +328,12 @@ def _gap(gradient: np.ndarray, below: np.ndarray, above: np.ndarray, slack: floa
     if slack and len(gradient):
         # The slope in b is the range of the variables with g_i < b less the sum of x - l: zero at a quantile.
         order = np.argsort(gradient)
-        place = np.searchsorted(np.cumsum((below + above)[order]), below.sum())
-        multiplier = float(gradient[order[min(place, len(order) - 1)]])
+        sums, wanted = np.cumsum((below + above)[order]), below.sum()
+        first, last = np.searchsorted(
+            sums, [(1 - SUM_ROUNDING) * wanted, (1 + SUM_ROUNDING) * wanted]
+        )  # any b between will do
+        ends = gradient[order[np.minimum([first, last], len(order) - 1)]]
+        multiplier = float(ends.mean())
     excess = gradient - multiplier
     return float(np.maximum(excess * below, -excess * above).sum()), multiplier
 
@@ -369,8 +371,8 @@ def _pair_steps(problem: _Problem, x: Array, gradient: Array, threshold: float, 
                 x[v] = bound[v] if at_bound else min(max(x[v] + signed, lower[v]), upper[v])
                 cannot_rise[v] = 0.0 if x[v] < upper[v] else np.inf
                 cannot_fall[v] = 0.0 if x[v] > lower[v] else np.inf
-        _add(gradient, _row(problem, i, row_i), step)
-        _add(gradient, _row(problem, j, row_j), -step)
+        add(gradient, _row(problem, i, row_i), step)
+        add(gradient, _row(problem, j, row_j), -step)
     return n_steps, convex, True
 
 
@@ -437,64 +439,3 @@ def _argmax(values: Array, scratch: Array) -> int:
         if values[v] > best:
             best, place = values[v], v
     return place
-
-
-@compiled
-def _add(values: Array, row: Array, step: float) -> None:
-    for v in range(len(values)):
-        values[v] += step * row[v]
-
-
-@compiled
-def _walk(L: Array, U: Array, E: Array, gradient: Array, x: Array, lower: Array, upper: Array, n_stages: int) -> None:
-    r"""Move ``x`` towards the minimum of its Newton model, with ``Ex`` constant.
-
-    The direction is :math:`-u = -P g`, where :math:`P` inverts :math:`H = LU, U = L^\top` on the moves that keep the
-    constraints. One more constraint :math:`e` takes :math:`w w^\top` off :math:`P`, where
-    :math:`w = P e / \sqrt{e^\top P e}`. Each variable that meets its bound becomes a constraint.
-    """
-    n, n_sums = len(x), len(E)
-    W = np.zeros((n_sums + n_stages, n))
-    u, inside = gradient.copy(), np.ones(n)
-    _solve_factored(L, U, u)
-    for k in range(n_sums + n_stages):
-        e = np.zeros(n)
-        if k < n_sums:
-            e += E[k]
-        else:
-            direction = -u * inside
-            for m in range(n_sums):  # rounding must not add up in the sums
-                _add(direction, E[m] * inside, -np.dot(direction, E[m]) / max(np.dot(inside, E[m]), 1.0))
-            share, blocker = 1.0, -1
-            for v in range(n):
-                room = upper[v] - x[v] if direction[v] > 0.0 else x[v] - lower[v]
-                if room < share * abs(direction[v]):
-                    share, blocker = room / abs(direction[v]), v
-            for v in range(n):
-                x[v] = min(max(x[v] + share * direction[v], lower[v]), upper[v])
-            if blocker < 0:
-                return
-            _add(u, direction, share)  # the gradient moves by H d, and P H is the identity on d
-            x[blocker] = upper[blocker] if direction[blocker] > 0.0 else lower[blocker]
-            inside[blocker], e[blocker] = 0.0, 1.0
-        p = e.copy()
-        _solve_factored(L, U, p)
-        for m in range(k):
-            _add(p, W[m], -np.dot(W[m], e))
-        length = np.dot(p, e)
-        if length <= 0.0:  # nothing is left to move
-            return
-        _add(W[k], p, 1.0 / np.sqrt(length))
-        _add(u, p, -np.dot(u, e) / length)
-
-
-@compiled
-def _solve_factored(L: Array, U: Array, b: Array) -> None:
-    """Solve with ``LU`` in place; row by row of either, for the sake of vector instructions."""
-    for k in range(len(b)):
-        if b[k] != 0.0:
-            b[k] /= U[k, k]
-            _add(b[k + 1 :], U[k, k + 1 :], -b[k])
-    for k in range(len(b) - 1, -1, -1):
-        b[k] /= L[k, k]
-        _add(b[:k], L[k, :k], -b[k])

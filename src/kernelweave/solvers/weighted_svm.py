@@ -24,6 +24,7 @@ import numpy as np
 
 from . import smo
 from .kernel_stack import Diagonal, KernelStack
+from .result import SolverResult
 
 # An infinite box is closed where it does not bind. With signs as linear term, the optimum of the open box has a sum of
 # absolute values of twice its value: if that of the closed box is within the box, no better point is outside.
@@ -114,9 +115,7 @@ class Value:
     @property
     def outer_gap(self) -> float:
         """How far the weights can be from the best, were the machines exact."""
-        norm = self._machines.norm
-        conjugate = np.inf if norm == 1.0 else 1.0 if np.isinf(norm) else norm / (norm - 1.0)
-        return max(0.0, 0.5 * float(np.linalg.norm(self.forms, conjugate) - self.weights @ self.forms))
+        return max(0.0, 0.5 * (_dual_norm(self.forms, self._machines.norm) - float(self.weights @ self.forms)))
 
     @property
     def gap(self) -> float:
@@ -218,7 +217,16 @@ class WeightedSVM:
             return found.x, multiplier, value, gap, found.certificate.kind == "duality gap"
 
 
-def _ridge_gap(found: smo.SolverResult, lower: np.ndarray, upper: np.ndarray, ridge: np.ndarray) -> float:
+def _dual_norm(forms: np.ndarray, norm: float) -> float:
+    """Return the largest value of ``w'forms`` over all weights of norm 1."""
+    largest = float(forms.max())
+    if norm == 1.0 or largest == 0.0:
+        return largest
+    conjugate = 1.0 if np.isinf(norm) else norm / (norm - 1.0)
+    return largest * float(np.linalg.norm(forms / largest, conjugate))  # powers of large numbers overflow
+
+
+def _ridge_gap(found: SolverResult, lower: np.ndarray, upper: np.ndarray, ridge: np.ndarray) -> float:
     r"""Return the duality gap, at the multiplier found, of a machine whose kernel is ``ridge`` on top of another.
 
     It is :math:`\sum_i \max_d\; (b - g_i)\, d - \tfrac12 r_i d^2` over the moves :math:`d` that the box allows: the
