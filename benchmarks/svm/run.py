@@ -82,18 +82,20 @@ def timed(solve, repeats):
 def compare(n, repeats):
     for name, K, y in kernels(n):
         for C in COSTS:
-            first = 0
+            loosest = TOLERANCES[0]
             for wanted in GAPS:
                 seconds, x = timed(lambda: ours(K, y, C, wanted), repeats)  # noqa: B023
                 record = {"rows": n, "kernel": name, "C": C, "wanted": wanted}
                 record |= {"seconds": seconds, "gap": gap(K, y, C, x)}
-                record |= {"support": int(np.count_nonzero(x)), "LIBSVM": None}
-                for first, tol in enumerate(TOLERANCES[first:], start=first):  # noqa: B020, B031
-                    x = libsvm(K, y, C, tol)
-                    if (reached := gap(K, y, C, x)) <= max(wanted, record["gap"]):
-                        seconds, _ = timed(lambda: libsvm(K, y, C, tol), repeats)  # noqa: B023
-                        record["LIBSVM"] = {"ratio": seconds / record["seconds"], "gap": reached, "tol": float(tol)}
+                record |= {"support": int(np.count_nonzero(x))}
+                tried = {}
+                for tol in [tol for tol in TOLERANCES if tol <= loosest]:
+                    tried[gap(K, y, C, libsvm(K, y, C, tol))] = loosest = tol
+                    if min(tried) <= max(wanted, record["gap"]):
                         break
+                seconds, _ = timed(lambda: libsvm(K, y, C, tried[min(tried)]), repeats)  # noqa: B023
+                record["LIBSVM"] = {"ratio": seconds / record["seconds"], "gap": min(tried), "tol": tried[min(tried)]}
+                record["LIBSVM"]["reached"] = min(tried) <= max(wanted, record["gap"])
                 print(record, file=sys.stderr, flush=True)
                 yield record
 
@@ -101,7 +103,7 @@ def compare(n, repeats):
 def table(records):
     lines = ["| rows | kernel | C | relative gap | support vectors | ours | LIBSVM |", "|---" * 7 + "|"]
     for r in records:
-        peer = f"{r['LIBSVM']['ratio']:.1f}x" if r["LIBSVM"] else "-"
+        peer = f"{r['LIBSVM']['ratio']:.1f}x" + ("" if r["LIBSVM"]["reached"] else f", gap {r['LIBSVM']['gap']:.0e}")
         lines.append(
             f"| {r['rows']} | {r['kernel']} | {r['C']:g} | {r['wanted']:g} | {r['support']} | "
             f"{1e3 * r['seconds']:.1f} ms | {peer} |"
@@ -129,8 +131,9 @@ def main():
         }
         (HERE / "results.json").write_text(json.dumps({"about": about, "records": records}, indent=1) + "\n")
         words = ", ".join(f"{key} {value}" for key, value in about.items())
-        head = "# One support vector machine\n\nTimes of LIBSVM as ratios to ours, best of the repeats; a dash where it"
-        (HERE / "results.md").write_text(f"{head} does not reach the gap.\n\n{text}\n\n{words}.\n")
+        head = "# One support vector machine\n\nTimes of LIBSVM as ratios to ours, best of the repeats. Where a gap is"
+        tail = "named, it gets no further at any tolerance (it keeps the kernel in single precision)."
+        (HERE / "results.md").write_text(f"{head} {tail}\n\n{text}\n\n{words}.\n")
 
 
 if __name__ == "__main__":

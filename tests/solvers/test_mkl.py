@@ -290,8 +290,8 @@ def test_low_rank_members_are_their_dense_forms():
     dense = mkl.solve(KernelStack([*members, Z @ Z.T], [*scales, 5.0]), [problem], tol=1e-7)
     factor = mkl.solve(KernelStack([*members, Factor(Z)], [*scales, 5.0]), [problem], tol=1e-7)
     assert dense.x[-1] > 0.1
-    assert factor.x == pytest.approx(dense.x, abs=1e-6)
-    assert factor.objective == pytest.approx(dense.objective, rel=1e-9)
+    assert factor.x == pytest.approx(dense.x, abs=1e-3)
+    assert factor.objective == pytest.approx(dense.objective, rel=2e-7)  # the sum of both gaps
 
 
 def test_the_history_says_how_each_value_was_reached():
@@ -330,6 +330,16 @@ def test_an_indefinite_kernel_gets_no_duality_gap():
     A = np.random.default_rng(0).normal(size=(40, 40))
     found = mkl.solve(KernelStack([A + A.T]), [classification(5.0, y)], max_iter=3)
     assert found.certificate.kind == "stationarity"
+
+
+def test_an_infinite_value_at_the_first_weights_is_refused():
+    stack = KernelStack([np.zeros((4, 4)), Diagonal(np.ones(4))])
+    problem = classification(np.inf, np.array([1.0, 1.0, -1.0, -1.0]))
+    with pytest.raises(ValueError, match="J is infinite at the first weights: .* Pass a ridge"):
+        mkl.solve(stack, [problem], start=np.array([1.0, 0.0]))
+    found = mkl.solve(stack, [problem], tol=1e-6)  # equal weights: the optimum is the identity alone
+    assert found.x == pytest.approx([0.0, 1.0])
+    assert found.objective == pytest.approx(2.0)
 
 
 def test_arguments_that_make_no_sense_are_refused():

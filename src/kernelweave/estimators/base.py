@@ -11,12 +11,13 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
-from sklearn.utils.validation import _check_sample_weight, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ..kernels.base import Kernel
 from ..kernels.bound_library import BoundLibrary
 from ..kernels.library import KernelLibrary, as_library
 from ..labels import Partition
+from ..solvers.result import Status
 
 RECIPES = ("kernels", "kernel")  # parameters that hold recipes
 
@@ -59,6 +60,12 @@ class KernelEstimator(BaseEstimator):
     Recipes are immutable, so ``set_params(kernels__rbf__gamma=…)`` puts a changed copy in their place: recipes shared
     between estimators never change under one's feet.
     """
+
+    @property
+    def status_(self) -> Status:
+        """Why the solver stopped (kept by name, since safe files hold no enumerations)."""
+        check_is_fitted(self)
+        return Status[self._status_name]
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters, those of nested recipes by ``kernels__name__parameter``."""
@@ -104,6 +111,12 @@ class KernelEstimator(BaseEstimator):
         """Return the types of numbers that are taken as they come; others become the first."""
         return [np.float64, np.float32]
 
+    def _outputs(self, X: Any, split: bool) -> np.ndarray:
+        """Return the expansion at the rows of ``X``: (n_samples, n_outputs), or one axis more with ``split``."""
+        check_is_fitted(self)
+        X = self._check_rows(X, self.library_, reset=False)
+        return self.expansion_.split(X) if split else self.expansion_(X)
+
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
@@ -129,6 +142,9 @@ class KernelEstimator(BaseEstimator):
         if not weight.any():
             raise ValueError("All sample weights are zero; labelled rows need a positive one.")
         return Sample(X, weight, np.arange(n_rows), n_rows, found, found).restrict(weight > 0)
+
+    def _check_params(self) -> None:
+        """Refuse wrong parameters; estimators extend it."""
 
     @abstractmethod
     def _partition(self, y: Any) -> Any:

@@ -7,7 +7,6 @@ that is free, penalised or absent, a margin of one or a chosen one. What differs
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
@@ -17,13 +16,13 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import train_test_split
 
-from ..labels import Partition, TargetPartition, is_unlabeled, labeled_values, partition, partition_targets
+from ..labels import Partition, labeled_values
 from ..solvers.column_generation import RoundState
 from ..solvers.margin import MarginRows, classification_rows, regression_rows
 from .base import Sample, class_weights, is_count, is_positive, require
 from .formulation import Formulation
 from .mixture import MixtureEstimator
-from .outputs import ClassOutputs, NumberOutputs, winners
+from .outputs import SupervisedClasses, SupervisedNumbers, refuse_unlabeled, winners
 
 
 class CGBoostEstimator(MixtureEstimator):
@@ -100,16 +99,8 @@ class _EarlyStopping(CGBoostEstimator):
         keep = ~np.isin(rows, held)
         return sample.restrict(keep), (sample.X[~keep], sample.partition.labels[~keep])
 
-    def _refuse_unlabeled(self, y: Any, other: str) -> None:
-        n_unlabeled = int(is_unlabeled(y, unlabeled=None).sum())
-        if n_unlabeled:
-            raise ValueError(
-                f"Input y contains NaN: {n_unlabeled} rows of y have no label, and {type(self).__name__} learns from "
-                f"labelled rows only. Leave them out, or use {other}, which makes use of them."
-            )
 
-
-class CGBoostClassifier(ClassifierMixin, ClassOutputs, _EarlyStopping):
+class CGBoostClassifier(ClassifierMixin, SupervisedClasses, _EarlyStopping):
     r"""Classify with a mixture of kernels found by column generation, with a certificate.
 
     The model is :math:`f(x) = \sum_p \sum_j \alpha_j^p K_p(x, x_j) + b` over the training rows :math:`x_j` and a
@@ -302,20 +293,8 @@ class CGBoostClassifier(ClassifierMixin, ClassOutputs, _EarlyStopping):
         share = self.nu is None or (is_positive(self.nu) and float(self.nu) <= 1)
         require(type(self).__name__, "nu", self.nu, share, "None or a number above 0 and at most 1")
 
-    def _partition(self, y: Any) -> Partition:
-        self._refuse_unlabeled(y, "SSMKClassifier")
-        found = partition(y, unlabeled=None)
-        if found.n_classes > 2 and -1 in found.classes.tolist():
-            warnings.warn(
-                f"y holds -1 beside {found.n_classes - 1} other classes; CGBoostClassifier takes it for a class like "
-                "any other. If it marks unlabelled rows, leave them out or use SSMKClassifier.",
-                UserWarning,
-                stacklevel=5,
-            )
-        return found
-
     def _read_labels(self, y: Any) -> np.ndarray:
-        self._refuse_unlabeled(y, "SSMKClassifier")
+        refuse_unlabeled(y, type(self).__name__, "SSMKClassifier")
         return labeled_values(y, unlabeled=None, name="y_val")[1]
 
     def _validation_score(self, sample: Sample, labels: np.ndarray) -> Callable[[np.ndarray], float]:
@@ -341,7 +320,7 @@ class CGBoostClassifier(ClassifierMixin, ClassOutputs, _EarlyStopping):
         return problems
 
 
-class CGBoostRegressor(RegressorMixin, NumberOutputs, _EarlyStopping):
+class CGBoostRegressor(RegressorMixin, SupervisedNumbers, _EarlyStopping):
     r"""Predict numbers with a mixture of kernels found by column generation, with a certificate.
 
     The epsilon-insensitive form of :class:`CGBoostClassifier`, (13) of the paper with the norm :math:`R` of that class:
@@ -427,10 +406,6 @@ class CGBoostRegressor(RegressorMixin, NumberOutputs, _EarlyStopping):
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
-
-    def _partition(self, y: Any) -> TargetPartition:
-        self._refuse_unlabeled(y, "SSMKRegressor")
-        return partition_targets(y)
 
     def _read_labels(self, y: Any) -> np.ndarray:
         return self._partition(y).targets

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from ..kernels.bound_library import BoundLibrary
 from ..kernels.learned import KernelExpansion
@@ -154,12 +153,6 @@ class MixtureEstimator(KernelEstimator):
         self._keep_course(self._judged(results, objectives, task), task)
         self.library_ = task.library
 
-    @property
-    def status_(self) -> Status:
-        """Why the solver stopped (kept by name, since safe files hold no enumerations)."""
-        check_is_fitted(self)
-        return Status[self._status_name]
-
     @abstractmethod
     def _formulation(self) -> Formulation:
         """Return the problem to solve."""
@@ -178,12 +171,6 @@ class MixtureEstimator(KernelEstimator):
 
     def _tolerance(self) -> float:
         return TOLERANCES[self._formulation().penalty] if self.tol is None else float(self.tol)
-
-    def _outputs(self, X: Any, split: bool) -> np.ndarray:
-        """Return the expansion at the rows of ``X``: (n_samples, n_outputs), or one axis more with ``split``."""
-        check_is_fitted(self)
-        X = self._check_rows(X, self.library_, reset=False)
-        return self.expansion_.split(X) if split else self.expansion_(X)
 
     def _check_params(self) -> None:
         owner = type(self).__name__

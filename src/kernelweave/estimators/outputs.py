@@ -1,21 +1,22 @@
-"""What mixtures give out: classes or numbers, from the values of their expansion."""
+"""What estimators take and give out: classes or numbers, from the values of their expansion."""
 
 from __future__ import annotations
 
 import numbers
+import warnings
 from typing import Any
 
 import numpy as np
 
-from .base import Sample, require
-from .mixture import MixtureEstimator
+from ..labels import Partition, TargetPartition, is_unlabeled, partition, partition_targets
+from .base import KernelEstimator, Sample, require
 
 
-class ClassOutputs(MixtureEstimator):
-    """A mixture whose outputs are the classes, or one class against the other."""
+class ClassOutputs(KernelEstimator):
+    """An estimator whose outputs are the classes, or one class against the other."""
 
     def decision_function(self, X: Any, split: bool = False) -> np.ndarray:
-        """Return the value of the mixture at the rows of ``X``.
+        """Return the value of the model at the rows of ``X``.
 
         Parameters
         ----------
@@ -42,8 +43,24 @@ class ClassOutputs(MixtureEstimator):
         self.classes_ = sample.partition.classes.copy()
 
 
-class NumberOutputs(MixtureEstimator):
-    """A mixture whose output is a number, learned up to ``epsilon``."""
+class SupervisedClasses(ClassOutputs):
+    """Classes of which every row must have one; -1 is a class like any other."""
+
+    def _partition(self, y: Any) -> Partition:
+        refuse_unlabeled(y, type(self).__name__, "SSMKClassifier")
+        found = partition(y, unlabeled=None)
+        if found.n_classes > 2 and -1 in found.classes.tolist():
+            warnings.warn(
+                f"y holds -1 beside {found.n_classes - 1} other classes; {type(self).__name__} takes it for a class "
+                "like any other. If it marks unlabelled rows, leave them out or use SSMKClassifier.",
+                UserWarning,
+                stacklevel=5,
+            )
+        return found
+
+
+class NumberOutputs(KernelEstimator):
+    """An estimator whose output is a number, learned up to ``epsilon``."""
 
     def predict(self, X: Any, split: bool = False) -> np.ndarray:
         """Return the predicted number of each row; with ``split`` what each kernel adds, one column a kernel."""
@@ -56,6 +73,24 @@ class NumberOutputs(MixtureEstimator):
 
     def _keep_labels(self, sample: Sample) -> None:
         """Numbers need no coding."""
+
+
+class SupervisedNumbers(NumberOutputs):
+    """Numbers of which every row must have one."""
+
+    def _partition(self, y: Any) -> TargetPartition:
+        refuse_unlabeled(y, type(self).__name__, "SSMKRegressor")
+        return partition_targets(y)
+
+
+def refuse_unlabeled(y: Any, owner: str, other: str) -> None:
+    """Refuse rows without a label, and name the estimator that makes use of them."""
+    n_unlabeled = int(is_unlabeled(y, unlabeled=None).sum())
+    if n_unlabeled:
+        raise ValueError(
+            f"Input y contains NaN: {n_unlabeled} rows of y have no label, and {owner} learns from labelled rows only. "
+            f"Leave them out, or use {other}, which makes use of them."
+        )
 
 
 def winners(values: np.ndarray) -> np.ndarray:

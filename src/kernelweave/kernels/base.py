@@ -160,6 +160,10 @@ class BoundKernel(ABC):
     def diag(self) -> np.ndarray:
         """Return the diagonal of ``K``."""
 
+    def factor(self) -> np.ndarray | None:
+        """Return ``Z`` with ``K = Z Z'`` where that is smaller than ``K``; None where there is none."""
+        return None
+
     @abstractmethod
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Return the kernel of each new row with itself."""

@@ -152,6 +152,10 @@ class BoundPreprocessed(BoundKernel):
         """Transform the new rows, then evaluate."""
         return self.kernel.diag_against(self._transform(X_new))
 
+    def factor(self) -> np.ndarray | None:
+        """Return the inner kernel's factor."""
+        return self.kernel.factor()
+
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Restrict the inner kernel; the transformer stays as fitted."""
         return BoundPreprocessed(self.transformer, self.kernel.restrict(rows))
@@ -267,6 +271,10 @@ class BoundOnColumns(BoundKernel):
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Pick the columns of the new rows, then evaluate."""
         return self.kernel.diag_against(X_new[:, self.columns])
+
+    def factor(self) -> np.ndarray | None:
+        """Return the inner kernel's factor."""
+        return self.kernel.factor()
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Restrict the inner kernel."""

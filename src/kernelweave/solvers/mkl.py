@@ -113,8 +113,9 @@ def solve(
     SolverResult
         ``x`` holds the weights; the objective is the primal value of the machines, which is J up to their own gap, and
         the certificate bounds how far it is above the optimum. ``extra`` has the signed "duals" and the "multipliers"
-        of the machines, the quadratic "forms" q, and "n_solves", how often each machine was trained. A step that was
-        not of the method asked for says so in ``history``.
+        of the machines (the offsets of their decision functions, with the other sign), the quadratic "forms" q, and
+        "n_solves", how often each machine was trained. A step that was not of the method asked for says so in
+        ``history``.
 
     Examples
     --------
@@ -130,6 +131,11 @@ def solve(
     course = _Course(machines, tol, callback)
     step = STEPS[method](machines, course.accuracy)
     value = machines.solve(_first_weights(start, len(stack), norm, method), max(INNER * tol, COARSEST))
+    if not np.isfinite(value.objective):
+        raise ValueError(
+            "J is infinite at the first weights: the box is, and the kernels do not separate the classes. Pass a ridge, "
+            "a finite box, or weights to start from that include the identity."
+        )
     while not course.ends(value := course.refined(value), max_iter):
         value, course.name = step(value)
     return course.result()
@@ -192,7 +198,7 @@ class _Course:
         record = {key: item for key, item in vars(state).items() if key not in ("target", "weights")}
         self.history.append({**record, "n_active": int(np.count_nonzero(value.weights)), "step": self.name})
         asked = self.callback is not None and self.callback(state)
-        if value.gap <= self.tol * abs(value.objective):
+        if value.relative_gap <= self.tol:
             self.status = Status.CONVERGED
         elif asked:
             self.status = Status.CALLBACK

@@ -39,7 +39,6 @@ class NewtonStep:
 
     def __init__(self, machines: WeightedSVM, accuracy: Callable[[Value], float]):
         self.machines, self.accuracy = machines, accuracy
-        self.fallback = ProjectedGradientStep(machines, accuracy)
 
     def __call__(self, value: Value) -> tuple[Value, str]:
         """Return the next value, and how it was reached."""
@@ -52,7 +51,7 @@ class NewtonStep:
             if trial.dual <= value.objective + SUFFICIENT * length * slope:
                 return trial, "newton"
             length *= shorter(trial.dual - value.dual, slope * length)
-        return self.fallback(value)
+        return ProjectedGradientStep(self.machines, self.accuracy)(value)  # a new one, which only descends
 
 
 class _Model:
@@ -93,7 +92,7 @@ def _derivatives(
     r"""Return the free variables F, L with :math:`L L^\top = K_{FF}`, and D with :math:`V^\top P V = D^\top D`."""
     free = np.flatnonzero((x > problem.lower) & (x < problem.upper))
     rows = problem.rows[free]
-    K_FF = K[np.ix_(rows, rows)]
+    K_FF = K[rows].take(rows, axis=1)  # faster than np.ix_
     if not len(free):
         return free, K_FF, np.zeros((0, len(products)))
     scale, ridge, failed = max(float(K_FF.diagonal().mean()), np.finfo(float).tiny), RIDGE, 1

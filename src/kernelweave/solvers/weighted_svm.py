@@ -17,7 +17,7 @@ as the right-hand side minimises over the weights what :math:`x_c` makes of :mat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -59,43 +59,39 @@ class DualProblem:
         return np.arange(len(self.linear)) if self.index is None else self.index
 
 
+@dataclass(eq=False)
 class Value:
     """What is known at some weights.
 
     Attributes
     ----------
+    machines : WeightedSVM
     weights : ndarray of shape (n_kernels,)
+    duals : list of ndarray of shape (n_variables,)
+    multipliers : list of float
     dual : float
         Value of the duals: J is at least this.
     inner_gap : float
         J is at most ``dual + inner_gap``.
-    duals : list of ndarray of shape (n_variables,)
-    multipliers : list of float
     proven : bool
         Whether the inner gap is a duality gap; False if the combined kernel is indefinite.
     accurate : bool
         Whether the machines reached the accuracy that was asked for.
     """
 
-    def __init__(
-        self,
-        machines: WeightedSVM,
-        weights: np.ndarray,
-        duals: list[np.ndarray],
-        multipliers: list[float],
-        dual: float,
-        inner_gap: float,
-        proven: bool,
-        accurate: bool,
-    ):
-        self._machines = machines
-        self.weights, self.duals, self.multipliers = weights, duals, multipliers
-        self.dual, self.inner_gap, self.proven, self.accurate = dual, inner_gap, proven, accurate
+    machines: WeightedSVM = field(repr=False)
+    weights: np.ndarray
+    duals: list[np.ndarray]
+    multipliers: list[float]
+    dual: float
+    inner_gap: float
+    proven: bool
+    accurate: bool
 
     @cached_property
     def products(self) -> np.ndarray:
         """The products of each kernel with the duals of each machine, shape (n_kernels, n_points, n_problems)."""
-        return self._machines.stack.products(self._by_rows())
+        return self.machines.stack.products(self._by_rows())
 
     @cached_property
     def forms(self) -> np.ndarray:
@@ -115,7 +111,7 @@ class Value:
     @property
     def outer_gap(self) -> float:
         """How far the weights can be from the best, were the machines exact."""
-        return max(0.0, 0.5 * (_dual_norm(self.forms, self._machines.norm) - float(self.weights @ self.forms)))
+        return max(0.0, 0.5 * (_dual_norm(self.forms, self.machines.norm) - float(self.weights @ self.forms)))
 
     @property
     def gap(self) -> float:
@@ -128,7 +124,7 @@ class Value:
         return self.gap / max(abs(self.objective), float(np.finfo(float).tiny))
 
     def _by_rows(self) -> np.ndarray:
-        n, problems = self._machines.stack.n_points, self._machines.problems
+        n, problems = self.machines.stack.n_points, self.machines.problems
         sums = [np.bincount(p.rows, weights=x, minlength=n) for p, x in zip(problems, self.duals, strict=True)]
         return np.array(sums).T
 
@@ -168,7 +164,10 @@ class WeightedSVM:
         return self._kernel
 
     def solve(self, weights: np.ndarray, tol: float, start: Sequence[np.ndarray] | None = None) -> Value:
-        """Return the value at some weights, with a duality gap of the machines of at most ``tol`` times its size."""
+        """Return the value at some weights, with a duality gap of the machines of at most ``tol`` times its size.
+
+        Where the box is infinite and nothing else bounds the duals, the gap is infinite.
+        """
         K = self.kernel(weights)
         diagonal = self.ridge + sum(
             weight / scale * member.values
@@ -211,7 +210,7 @@ class WeightedSVM:
             if gap > tol * abs(value) and self._slack[c] > 1.0:
                 self._slack[c] = max(1.0, 0.1 * self._slack[c])
                 continue
-            if gap < 0.01 * tol * abs(value):  # less is asked of the next
+            if gap < 0.01 * tol * abs(value) and diagonal.any():
                 self._slack[c] *= 10.0
             multiplier = float(found.extra["multiplier"])
             return found.x, multiplier, value, gap, found.certificate.kind == "duality gap"
