@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimators.cg_boost import CGBoostClassifier, CGBoostRegressor
+    from .estimators.mkl import MKLClassifier, MKLRegressor
     from .estimators.one_class import CGBoostOneClass
     from .estimators.path import CGBoostClassifierCV, cg_boost_path
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
@@ -42,6 +43,8 @@ __all__ = [
     "cg_boost_path",
     "SSMKClassifier",
     "SSMKRegressor",
+    "MKLClassifier",
+    "MKLRegressor",
     # model selection
     "SemiSupervisedSplit",
     # files
@@ -69,6 +72,8 @@ _HOME = {
     "cg_boost_path": "estimators.path",
     "SSMKClassifier": "estimators.ssmk",
     "SSMKRegressor": "estimators.ssmk",
+    "MKLClassifier": "estimators.mkl",
+    "MKLRegressor": "estimators.mkl",
     "SemiSupervisedSplit": "model_selection",
     "save": "persistence",
     "load": "persistence",

@@ -84,14 +84,7 @@ def test_history_tells_each_round():
     assert model.history_[-1]["full_scan"]
 
 
-@pytest.mark.parametrize(
-    "penalty",
-    [
-        pytest.param("l1", marks=pytest.mark.xfail(reason="its violations fall so fast that every scan is a full one")),
-        "l2",
-        "rkhs",
-    ],
-)
+@pytest.mark.parametrize("penalty", ["l2", "rkhs"])  # with l1 most scans of so small a library are full ones
 def test_strata_evaluate_fewer_columns_a_round_and_end_with_a_full_scan(penalty):
     X, y = sample(1, n=150)
     runs = {

@@ -335,7 +335,7 @@ def test_an_indefinite_kernel_gets_no_duality_gap():
 def test_an_infinite_value_at_the_first_weights_is_refused():
     stack = KernelStack([np.zeros((4, 4)), Diagonal(np.ones(4))])
     problem = classification(np.inf, np.array([1.0, 1.0, -1.0, -1.0]))
-    with pytest.raises(ValueError, match="J is infinite at the first weights: .* Pass a ridge"):
+    with pytest.raises(ValueError, match=r"J is infinite at the first weights: .* Pass a ridge"):
         mkl.solve(stack, [problem], start=np.array([1.0, 0.0]))
     found = mkl.solve(stack, [problem], tol=1e-6)  # equal weights: the optimum is the identity alone
     assert found.x == pytest.approx([0.0, 1.0])

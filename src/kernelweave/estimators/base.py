@@ -126,7 +126,7 @@ class KernelEstimator(BaseEstimator):
             rng,
             sample.weight,
             feature_names=getattr(self, "feature_names_in_", None),
-            cache_size=self.cache_size,
+            cache_size=getattr(self, "cache_size", 0.0),
         )
 
     def _check_fit(self, X: Any, y: Any, sample_weight: Any, library: KernelLibrary) -> Sample:

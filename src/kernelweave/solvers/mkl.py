@@ -133,8 +133,8 @@ def solve(
     value = machines.solve(_first_weights(start, len(stack), norm, method), max(INNER * tol, COARSEST))
     if not np.isfinite(value.objective):
         raise ValueError(
-            "J is infinite at the first weights: the box is, and the kernels do not separate the classes. Pass a ridge, "
-            "a finite box, or weights to start from that include the identity."
+            "J is infinite at the first weights: the box is, and the kernels do not separate the classes. Pass a "
+            "ridge, a finite box, or weights to start from that include the identity."
         )
     while not course.ends(value := course.refined(value), max_iter):
         value, course.name = step(value)
