@@ -177,7 +177,7 @@ class MKLClassifier(ClassifierMixin, SupervisedClasses, CompositeEstimator):
         signs = [found.signs(k) for k in ([1] if found.n_classes == 2 else range(found.n_classes))]
         if self._learns_cost:
             problems = [DualProblem(-y, np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)) for y in signs]
-            return Duals(problems, np.zeros(len(weight)), [Diagonal(np.average(weight) / weight)])
+            return Duals(problems, np.zeros(len(weight)), [Diagonal(1.0 / weight)])
         cost = float(self.C) * weight
         # The squared hinge has no box; at the optimum no dual is beyond this one, since f = 0 costs sum(C) / 2.
         box = cost if self.loss == "hinge" else np.sqrt(cost * cost.sum())

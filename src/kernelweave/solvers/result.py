@@ -20,7 +20,7 @@ class Status(Enum):
         "Stopped since the score on the validation rows no longer improved; this is the best model of the path."
     )
     CALLBACK = "Stopped by the callback before the certificate reached the tolerance."
-    PRECISION = "No column improves the model any more, but rounding keeps the certificate above the tolerance."
+    PRECISION = "Nothing improves the model any more, but rounding keeps the certificate above the tolerance."
     SOLVER_FAILED = "The LP solver gave up; this is the last solution it found, with its certificate."
 
     @property
