@@ -373,3 +373,10 @@ def test_a_matrix_stands_beside_other_features(K, X):
 
 def test_a_matrix_is_shown_by_its_shape(K):
     assert repr(Precomputed(K)) == "Precomputed(<12 x 9 matrix>)"
+
+
+def test_the_linear_kernel_of_few_columns_has_its_rows_as_factor(X):
+    assert bound_to(Linear(), X).factor() is X
+    assert bound_to(Linear(), X[:8]).factor() is None  # no smaller than the kernel
+    assert bound_to(Linear(), sparse.csr_array(X)).factor() is None
+    assert all(bound_to(kernel, X).factor() is None for kernel, _ in FORMULAS if kernel != Linear())

@@ -457,3 +457,11 @@ def test_a_bad_diagonal_is_not_hidden_by_a_centre():
     np.testing.assert_allclose(
         bound_to(kernel.kernel, X).diag()[2], sigmoid_kernel(X[:2], gamma=1.0, coef0=-9.0).mean(), rtol=1e-12
     )
+
+
+@pytest.mark.parametrize("wrap", [lambda k: OnColumns(k, [0, 2]), lambda k: Preprocessed(StandardScaler(), k)])
+def test_a_wrapped_kernel_has_the_factor_of_its_kernel(wrap, X):
+    Z = bound_to(wrap(Linear()), X).factor()
+    np.testing.assert_allclose(Z @ Z.T, whole(wrap(Linear()), X), atol=1e-12)
+    assert bound_to(wrap(RBF()), X).factor() is None
+    assert bound_to(Normalized(wrap(Linear())), X).factor() is None

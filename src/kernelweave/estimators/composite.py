@@ -72,6 +72,7 @@ class CompositeEstimator(KernelEstimator):
         shared = self.weights != "per_class"
         parts = [duals.problems] if shared else [[problem] for problem in duals.problems]
         results = [self._solve(stack, problems, duals.ridge) for problems in parts]
+        self._require_definite(results)
         self._keep_labels(sample)
         self._keep_model(results, bound, scales, duals, sample)
         self._keep_course(results)
@@ -141,7 +142,9 @@ class CompositeEstimator(KernelEstimator):
             Z = kernel.factor()
             if Z is not None:
                 members.append(Factor(np.ascontiguousarray(Z, dtype=self.dtype)))
-                diagonal, means = np.einsum("ij,ij->i", Z, Z), Z @ (share @ Z)
+                diagonal = np.einsum("ij,ij->i", Z, Z)
+                self._check_finite(diagonal, bound.entries[p].name)
+                means = Z @ (share @ Z)
             else:
                 K = kernel.block(everything, everything)
                 self._check_kernel(K, bound.entries[p].name)
@@ -157,12 +160,15 @@ class CompositeEstimator(KernelEstimator):
                 scales[p] = 1.0  # the offset absorbs a constant kernel, whatever its scale
         return members, scales
 
-    def _check_kernel(self, K: np.ndarray, name: str) -> None:
-        if not np.isfinite(K).all():
+    def _check_finite(self, values: np.ndarray, name: str) -> None:
+        if not np.isfinite(values).all():
             raise ValueError(
                 f"The kernel {name} gave values that are not finite (NaN or inf). Check the function or matrix it is "
                 "made from, or scale the features: large values overflow in polynomials."
             )
+
+    def _check_kernel(self, K: np.ndarray, name: str) -> None:
+        self._check_finite(K, name)
         if np.abs(K - K.T).max() > ASYMMETRY * np.abs(K).max():
             raise ValueError(
                 f"The kernel {name} is not symmetric, and {type(self).__name__} needs symmetric, positive semi-"
@@ -235,14 +241,17 @@ class CompositeEstimator(KernelEstimator):
             source = str(record["source"])
             self.source_weights_[source] = self.source_weights_.get(source, 0.0) + float(record["weight"])
 
-    def _keep_course(self, results: list[SolverResult]) -> None:
-        """Keep objective, certificate and history; refuse what is not positive semi-definite; warn once."""
+    def _require_definite(self, results: list[SolverResult]) -> None:
+        """Refuse what is not positive semi-definite."""
         if any(result.certificate.kind != "duality gap" for result in results):
             raise ValueError(
                 f"The combined kernel is not positive semi-definite, as {type(self).__name__} requires. "
                 "KernelLibrary(...).diagnose(X) shows which kernel is not; leave it out, or use CGBoostClassifier or "
                 "SSMKClassifier, which take any kernel."
             )
+
+    def _keep_course(self, results: list[SolverResult]) -> None:
+        """Keep objective, certificate and history; warn once."""
         objectives = np.array([result.objective for result in results])
         self.objective_ = float(objectives[0]) if len(results) == 1 else objectives
         self.certificate_ = Certificate(sum(result.certificate.gap for result in results), float(objectives.sum()))

@@ -139,17 +139,15 @@ class QPMaster(_TwoNormMaster):
 
     def set_cost(self, cost: np.ndarray) -> None:
         """Give every row a new cost; duals at their bounds stay there if all costs change by one factor."""
-        self._v = self._v * (np.asarray(cost, float) / self.rows.cost)
-        if self.intercept == "free":
-            above, below = self._v > 0, self._v < 0
-            self._v[above] *= min(1.0, -self._v[below].sum() / max(self._v[above].sum(), 1e-300))
-            self._v[below] *= min(1.0, self._v[above].sum() / max(-self._v[below].sum(), 1e-300))
+        self._v = self._balanced(self._v * (np.asarray(cost, float) / self.rows.cost))
         self.rows = replace(self.rows, cost=np.asarray(cost, float))
 
     def solve(self) -> MasterSolution:
         """Solve the restricted problem from the last duals."""
         rows = self.rows
         ends = rows.sign * rows.cost
+        if not self._v.any() and self._leads_down():
+            self._v = self._balanced(ends)  # with few columns or small costs most duals end there
         self._v, multiplier = self._dual.solve(
             linear=-rows.sign * rows.target,
             lower=np.minimum(0.0, ends),
@@ -177,6 +175,19 @@ class QPMaster(_TwoNormMaster):
 
     def dual_value(self, squares: float) -> float:
         return shrunken_value(self._linear, squares)
+
+    def _balanced(self, v: np.ndarray) -> np.ndarray:
+        """Return duals whose heavier side is shrunk until they sum to zero, where the offset is free."""
+        if self.intercept != "free":
+            return v
+        above, below = max(v[v > 0].sum(), 1e-300), max(-v[v < 0].sum(), 1e-300)
+        return v * np.where(v > 0, min(1.0, below / above), min(1.0, above / below))
+
+    def _leads_down(self) -> bool:
+        """Return whether the dual falls all the way from zero to the far ends of the box."""
+        x = self.rows.signed(self.rows.cost)
+        coef = self._dual.coef(x)
+        return float(coef @ coef) + self._dual.offset_square(x) <= float(self.rows.target @ self.rows.cost)
 
 
 class NuQPMaster(_TwoNormMaster):
@@ -299,6 +310,10 @@ class _Dual:
         """Return the coefficients that belong to the signed duals ``x``."""
         return np.maximum(self._Z @ x, 0.0) if self.positive else self._Z @ x
 
+    def offset_square(self, x: np.ndarray) -> float:
+        """Return the square of the offset's coefficient."""
+        return float(self._offset @ x) ** 2
+
     def values(self, coef: np.ndarray) -> np.ndarray:
         """Return the combination of the columns at the points."""
         return coef @ self._Z
@@ -332,7 +347,7 @@ class _Dual:
             x = self._at_points(v, point)
             coef = self.coef(x)
             slope = (self.values(coef) + self._offset * (self._offset @ x))[point] + linear
-            last, value = value, 0.5 * float(coef @ coef) + 0.5 * float(self._offset @ x) ** 2 + float(linear @ v)
+            last, value = value, 0.5 * (float(coef @ coef) + self.offset_square(x)) + float(linear @ v)
             reduced = slope - (multiplier if groups is None else multiplier[groups])
             gap = float(np.maximum(reduced * (v - lower), reduced * (v - upper)).sum())
             same = self._activate(self._Z @ x >= 0.0)

@@ -1,0 +1,377 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+from sklearn.svm import SVC, SVR
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelweave import RBF, FromCallable, Linear, MKLClassifier, MKLRegressor, Sigmoid
+from kernelweave.solvers.result import Status
+
+PAIR = [RBF(), Linear()]
+SQUARED = {"loss": "squared_hinge"}
+
+
+def expected_failures(estimator):
+    """Checks that fail, and why."""
+    weights = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    reason = "stops at a relative gap of 1e-3, at another point for repeated rows; with tol=1e-9 it holds"
+    return dict.fromkeys(weights, reason) if estimator.tol == 1e-3 else {}
+
+
+@parametrize_with_checks(
+    [
+        MKLClassifier(),
+        MKLClassifier(PAIR, tol=1e-9),
+        MKLClassifier(PAIR, loss="squared_hinge", tol=1e-9),
+        MKLClassifier(PAIR, loss="squared_hinge", C="learn", tol=1e-9),
+        MKLClassifier(PAIR, norm=2, tol=1e-9),
+        MKLClassifier(PAIR, weights="uniform", tol=1e-9),
+        MKLClassifier(PAIR, weights="per_class", tol=1e-9),
+        MKLRegressor(PAIR, tol=1e-9),
+        MKLRegressor(PAIR, loss="squared_epsilon_insensitive", tol=1e-9),
+    ],
+    expected_failed_checks=expected_failures,
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def sample(seed=0, n=60, n_classes=2):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    noisy = X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=n)
+    y = np.digitize(noisy, np.quantile(noisy, np.linspace(0, 1, n_classes + 1)[1:-1]))
+    return X, y
+
+
+def numbers(seed=0, n=60):
+    X, _ = sample(seed, n)
+    return X, X[:, 0] ** 2 + np.sin(2 * X[:, 1]) + 0.1 * np.random.default_rng(seed).normal(size=n)
+
+
+def scaled(K, share=None):
+    """The kernel divided by the mean diagonal of its centred form."""
+    share = np.full(len(K), 1 / len(K)) if share is None else share / share.sum()
+    return K / (share @ K.diagonal() - share @ K @ share)
+
+
+# Equality with single machines
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
+def test_one_kernel_without_scale_is_the_svm_of_scikit_learn(C):
+    X, y = sample(1)
+    model = MKLClassifier(RBF(0.3), C=C, scale=None, tol=1e-9).fit(X, y)
+    svm = SVC(C=C, gamma=0.3, tol=1e-9).fit(X, y)
+    # The gap is quadratic in the distance of the duals: its root, times 1 to 10.
+    np.testing.assert_allclose(model.decision_function(X), svm.decision_function(X), atol=1e-4)
+    np.testing.assert_array_equal(model.weights_, [1.0])
+    np.testing.assert_array_equal(np.sign(model.dual_[svm.support_, 0]), np.sign(svm.dual_coef_[0]))
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5])
+def test_one_kernel_without_scale_is_the_regression_of_scikit_learn(epsilon):
+    X, y = numbers(1)
+    model = MKLRegressor(RBF(0.3), C=5.0, epsilon=epsilon, scale=None, tol=1e-9).fit(X, y)
+    svm = SVR(C=5.0, gamma=0.3, epsilon=epsilon, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(model.predict(X), svm.predict(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("C", [0.5, 20.0])
+def test_the_squared_losses_add_a_ridge_to_the_kernel(C):
+    # Without a box and with I / C added to the kernel; new rows do not see the ridge.
+    X, y = sample(2)
+    K = rbf_kernel(X, gamma=0.3)
+    model = MKLClassifier(RBF(0.3), C=C, loss="squared_hinge", scale=None, tol=1e-12).fit(X, y)
+    svm = SVC(C=1e6, kernel="precomputed", tol=1e-9).fit(K + np.eye(60) / C, y)
+    np.testing.assert_allclose(model.decision_function(X), svm.decision_function(K), atol=1e-5)
+    X, y = numbers(2)
+    K = rbf_kernel(X, gamma=0.3)
+    model = MKLRegressor(RBF(0.3), C=C, loss="squared_epsilon_insensitive", scale=None, tol=1e-12).fit(X, y)
+    svm = SVR(C=1e6, kernel="precomputed", tol=1e-9).fit(K + np.eye(60) / C, y)
+    np.testing.assert_allclose(model.predict(X), svm.predict(K), atol=1e-5)
+
+
+def test_uniform_weights_are_the_svm_with_the_mean_of_the_scaled_kernels():
+    X, y = sample(3)
+    K = (scaled(rbf_kernel(X, gamma=0.3)) + scaled(linear_kernel(X))) / 2
+    model = MKLClassifier([RBF(0.3), Linear()], C=2.0, weights="uniform", tol=1e-9).fit(X, y)
+    svm = SVC(C=2.0, kernel="precomputed", tol=1e-9).fit(K, y)
+    np.testing.assert_allclose(model.decision_function(X), svm.decision_function(K), atol=1e-4)
+    np.testing.assert_array_equal(model.weights_, [0.5, 0.5])
+    assert model.n_solves_ == 1
+
+
+@pytest.mark.parametrize("options", [{}, SQUARED, {"norm": 2}], ids=str)
+def test_at_the_learned_weights_the_machine_is_that_of_scikit_learn(options):
+    X, y = sample(4)
+    model = MKLClassifier([RBF(0.3), RBF(1.0), Linear()], C=2.0, tol=1e-10, **options).fit(X, y)
+    kernels = [rbf_kernel(X, gamma=0.3), rbf_kernel(X, gamma=1.0), linear_kernel(X)]
+    K = sum(weight * scaled(kernel) for weight, kernel in zip(model.weights_, kernels, strict=True))
+    squared = options == SQUARED
+    svm = SVC(C=1e6 if squared else 2.0, kernel="precomputed", tol=1e-9).fit(K + squared * np.eye(60) / 2, y)
+    np.testing.assert_allclose(model.decision_function(X), svm.decision_function(K), atol=1e-4)
+
+
+# A cost that is learned
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_a_learned_cost_is_the_one_with_which_a_fit_finds_the_same_model(n_classes, weighted):
+    X, y = sample(5, n_classes=n_classes)
+    weight = np.random.default_rng(5).integers(1, 8, size=60) if weighted else None
+    learned = MKLClassifier([RBF(0.2), RBF(1.0), Linear()], C="learn", loss="squared_hinge", tol=1e-10)
+    learned.fit(X, y, sample_weight=weight)
+    again = MKLClassifier(learned.kernels, C=learned.C_, loss="squared_hinge", tol=1e-10).fit(X, y, weight)
+    np.testing.assert_allclose(learned.weights_, again.weights_, atol=1e-4)
+    np.testing.assert_allclose(learned.decision_function(X), again.decision_function(X), atol=1e-4)
+    assert learned.weights_.sum() == pytest.approx(1.0)
+    # With the identity the weights sum to one: dividing K + I / C by 1 + 1 / C multiplies J by as much.
+    assert learned.objective_ == pytest.approx(again.objective_ * (1 + 1 / learned.C_), rel=1e-6)
+
+
+def test_a_learned_cost_is_the_best_of_its_kind():
+    X, y = sample(6)
+    learned = MKLClassifier(PAIR, C="learn", loss="squared_hinge", tol=1e-9).fit(X, y)
+    for factor in (0.5, 0.9, 1.1, 2.0):
+        C = factor * learned.C_
+        other = MKLClassifier(PAIR, C=C, loss="squared_hinge", tol=1e-9).fit(X, y)
+        assert other.objective_ * (1 + 1 / C) > learned.objective_
+
+
+def test_each_class_learns_its_own_cost_where_it_has_its_own_weights():
+    X, y = sample(7, n_classes=3)
+    model = MKLClassifier(PAIR, C="learn", loss="squared_hinge", weights="per_class", tol=1e-9).fit(X, y)
+    for k in range(3):
+        alone = MKLClassifier(PAIR, C="learn", loss="squared_hinge", tol=1e-9).fit(X, y == k)
+        assert model.C_[k] == pytest.approx(alone.C_, rel=1e-3)
+        np.testing.assert_allclose(model.weights_[k], alone.weights_, atol=1e-3)
+
+
+def test_a_cost_that_is_given_is_kept():
+    X, y = sample(8)
+    assert MKLClassifier(PAIR, C=3).fit(X, y).C_ == 3
+    assert MKLRegressor(PAIR, C=3).fit(X, X[:, 0]).C_ == 3
+
+
+# Several classes
+
+
+def test_classes_may_share_weights_or_have_their_own():
+    X, y = load_iris(return_X_y=True)
+    shared = MKLClassifier([*PAIR, RBF(multiple=8.0)], tol=1e-6).fit(X, y)
+    own = MKLClassifier([*PAIR, RBF(multiple=8.0)], weights="per_class", tol=1e-6).fit(X, y)
+    assert shared.weights_.shape == (3,)
+    assert isinstance(shared.objective_, float)
+    assert own.weights_.shape == (3, 3)
+    assert own.objective_.shape == (3,)
+    np.testing.assert_allclose(own.weights_.sum(axis=1), 1.0)
+    for model in (shared, own):
+        assert model.decision_function(X).shape == model.dual_.shape == (150, 3)
+        assert model.intercept_.shape == (3,)
+        assert model.score(X, y) > 0.95
+        assert model.certificate_.relative <= 1e-6
+    assert own.objective_.sum() <= shared.objective_ * (1 + 1e-6)  # the sum of the minima, the minimum of the sum
+    for k in range(3):
+        alone = MKLClassifier([*PAIR, RBF(multiple=8.0)], tol=1e-6).fit(X, y == k)
+        assert alone.objective_ == pytest.approx(own.objective_[k], rel=1e-5)
+
+
+def test_two_classes_are_one_machine_whoever_has_the_weights():
+    X, y = sample(9)
+    shared, own = (MKLClassifier(PAIR, weights=weights).fit(X, y) for weights in ("shared", "per_class"))
+    assert own.weights_.shape == (2,)
+    assert own.decision_function(X).shape == (60,)
+    np.testing.assert_array_equal(own.decision_function(X), shared.decision_function(X))
+
+
+def test_labels_of_any_kind_give_the_same_model():
+    X, y = sample(10)
+    expected = MKLClassifier(PAIR).fit(X, y).decision_function(X)
+    for labels in (np.array(["no", "yes"])[y], y == 1, pd.Series(y), np.array(["a", "b"], dtype=object)[y], 2 * y - 1):
+        model = MKLClassifier(PAIR).fit(X, labels)
+        np.testing.assert_array_equal(model.decision_function(X), expected)
+        assert set(model.predict(X)) == set(labels)
+    assert MKLClassifier(PAIR).fit(X, 2 * y - 1).classes_.tolist() == [-1, 1]  # a class like any other
+
+
+# Weights of classes and rows
+
+
+@pytest.mark.parametrize("options", [{}, SQUARED, {**SQUARED, "C": "learn"}], ids=str)
+def test_balanced_classes_weigh_the_same(options):
+    X, y = sample(11)
+    rare = np.flatnonzero((y == 0) | (np.arange(60) % 3 == 0))
+    X, y = X[rare], y[rare]
+    factors = len(y) / (2 * np.bincount(y))
+    balanced = MKLClassifier(PAIR, class_weight="balanced", tol=1e-9, **options).fit(X, y)
+    by_hand = MKLClassifier(PAIR, class_weight=dict(enumerate(factors)), tol=1e-9, **options).fit(X, y)
+    assert balanced.objective_ == by_hand.objective_
+    plain = MKLClassifier(PAIR, tol=1e-9, **options).fit(X, y)
+    assert np.mean(balanced.predict(X) == 1) >= np.mean(plain.predict(X) == 1)
+
+
+def test_class_weights_are_those_of_scikit_learn():
+    X, y = sample(12)
+    model = MKLClassifier(RBF(0.3), C=1.0, scale=None, class_weight={1: 5.0}, tol=1e-9).fit(X, y)
+    svm = SVC(C=1.0, gamma=0.3, class_weight={1: 5.0}, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(X), svm.decision_function(X), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MKLClassifier(PAIR),
+        MKLClassifier(PAIR, scale="variance"),
+        MKLClassifier(PAIR, loss="squared_hinge"),
+        MKLClassifier(PAIR, loss="squared_hinge", C="learn"),
+        MKLRegressor(PAIR),
+        MKLRegressor(PAIR, loss="squared_epsilon_insensitive"),
+    ],
+    ids=str,
+)
+def test_a_weight_is_a_number_of_rows(model):
+    X, y = sample(13, n=40) if isinstance(model, MKLClassifier) else numbers(13, n=40)
+    weight = np.arange(40) % 3
+    model.set_params(tol=1e-10)
+    weighted = model.fit(X, y, sample_weight=weight)
+    values, objective, dual = model.predict(X), model.objective_, model.dual_
+    assert not dual[weight == 0].any()
+    repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
+    assert repeated.objective_ == pytest.approx(objective, rel=1e-7)
+    np.testing.assert_allclose(repeated.predict(X), values, atol=1e-3)
+    assert weighted is model
+
+
+# What goes in and what comes out
+
+
+def test_probabilities_come_from_calibration():
+    X, y = sample(14, n_classes=3)
+    calibrated = CalibratedClassifierCV(MKLClassifier(PAIR), ensemble=False, cv=3).fit(X, y)
+    proba = calibrated.predict_proba(X)
+    np.testing.assert_allclose(proba.sum(axis=1), 1.0)
+    assert np.mean(proba.argmax(axis=1) == y) > 0.7
+
+
+def test_numbers_far_from_zero_are_predicted_as_well_as_those_near():
+    X, y = numbers(15)
+    near = MKLRegressor(tol=1e-8).fit(X, y)
+    far = MKLRegressor(tol=1e-8).fit(X, y + 1000.0)
+    np.testing.assert_allclose(far.predict(X) - 1000.0, near.predict(X), atol=1e-2)
+    assert near.score(X, y) > 0.9
+
+
+def test_numbers_within_epsilon_of_a_constant_cost_nothing():
+    X, y = numbers(16)
+    model = MKLRegressor(PAIR, epsilon=100.0).fit(X, y)
+    assert model.objective_ == 0
+    assert model.status_ is Status.CONVERGED
+    assert len(model.support_) == 0
+    assert len(set(model.predict(X))) == 1
+
+
+@pytest.mark.parametrize("options", [{}, {"norm": 2}, SQUARED, {"weights": "uniform"}], ids=str)
+def test_nothing_to_learn_from_gives_the_larger_class(options):
+    y = (np.arange(60) < 20).astype(int)
+    model = MKLClassifier([RBF(1.0), Linear()], **options).fit(np.ones((60, 3)), y)
+    assert set(model.predict(np.ones((2, 3)))) == {0}
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_one_row_a_class_is_learned(n_classes):
+    X = np.eye(n_classes) * 3
+    model = MKLClassifier().fit(X, np.arange(n_classes))
+    np.testing.assert_array_equal(model.predict(X), np.arange(n_classes))
+
+
+# Bad input
+
+X0, Y0 = sample(17)
+
+
+def skewed(A, B):
+    return A @ np.triu(np.ones((4, 4))) @ B.T
+
+
+def endless(A, B):
+    return np.full((len(A), len(B)), np.inf)
+
+
+LEARNS = "learns C with loss=\"squared_hinge\", norm=1 and learned weights only; got loss='{}', norm={}, weights='{}'"
+BAD_INPUT = {
+    "NaN in y": ({}, X0, np.r_[np.nan, Y0[1:]], r"Input y contains NaN: 1 rows .* use SSMKClassifier"),
+    "None in y": ({}, X0, np.r_[[None], Y0[1:].astype(object)], "use SSMKClassifier, which makes use of them"),
+    "one class": ({}, X0, np.zeros(60), "class"),
+    "NaN in X": ({}, np.where(X0 > 2, np.nan, X0), Y0, "contains NaN"),
+    "y is None": ({}, X0, None, "requires y to be passed"),
+    "another length": ({}, X0, Y0[:-1], "X has 60 rows but y has 59"),
+    "continuous y": ({}, X0, X0[:, 0], "Unknown label type"),
+    "C": ({"C": -1.0}, X0, Y0, 'MKLClassifier got C=-1.0; expected a positive finite number or "learn"'),
+    "C of infinity": ({"C": np.inf}, X0, Y0, "C=inf; expected a positive finite number"),
+    "C in words": ({"C": "cv"}, X0, Y0, "C='cv'; expected a positive finite number or \"learn\""),
+    "learned with hinge": ({"C": "learn"}, X0, Y0, LEARNS.format("hinge", 1, "shared")),
+    "learned with norm": ({**SQUARED, "C": "learn", "norm": 2}, X0, Y0, LEARNS.format(*SQUARED.values(), 2, "shared")),
+    "learned with uniform": (
+        {**SQUARED, "C": "learn", "weights": "uniform"},
+        X0,
+        Y0,
+        LEARNS.format("squared_hinge", 1, "uniform"),
+    ),
+    "loss": ({"loss": "log"}, X0, Y0, 'loss=\'log\'; expected "hinge" or "squared_hinge"'),
+    "norm below one": ({"norm": 0.5}, X0, Y0, "norm=0.5; expected a number, 1 or more"),
+    "norm in words": ({"norm": "l1"}, X0, Y0, "norm='l1'; expected a number, 1 or more"),
+    "norm of NaN": ({"norm": np.nan}, X0, Y0, "norm=nan; expected a number, 1 or more"),
+    "scale": ({"scale": "max"}, X0, Y0, "scale='max'; expected one of 'trace', 'variance', None"),
+    "scale of a wrong type": ({"scale": np.ones(2)}, X0, Y0, "expected one of 'trace', 'variance', None"),
+    "weights": ({"weights": "equal"}, X0, Y0, "weights='equal'; expected one of 'shared', 'per_class', 'uniform'"),
+    "solver": ({"solver": "sdp"}, X0, Y0, "solver='sdp'; expected one of 'newton', 'projected_gradient'"),
+    "reduced gradient, norm 2": ({"solver": "reduced_gradient", "norm": 2}, X0, Y0, "norm=2; it is for norm=1 only"),
+    "tol": ({"tol": 0.0}, X0, Y0, "tol=0.0; expected a positive number"),
+    "max_iter": ({"max_iter": 0}, X0, Y0, "max_iter=0; expected a whole number >= 1"),
+    "dtype": ({"dtype": "float16"}, X0, Y0, "dtype='float16'; expected one of 'float64', 'float32'"),
+    "callback": ({"callback": 3}, X0, Y0, "callback=3; expected None or a function of the step's state"),
+    "verbose": ({"verbose": "yes"}, X0, Y0, "verbose='yes'; expected 0 or 1"),
+    "class_weight": ({"class_weight": "even"}, X0, Y0, "class_weight='even'; expected None, \"balanced\" or a dict"),
+    "class_weight of no class": ({"class_weight": {7: 2.0}}, X0, Y0, r"names the class 7; y has \[0, 1\]"),
+    "no kernel": ({"kernels": []}, X0, Y0, "kernel library is empty"),
+    "not symmetric": ({"kernels": FromCallable(skewed)}, X0, Y0, "skewed.* is not symmetric, and MKLClassifier needs"),
+    "not finite": ({"kernels": [RBF(), FromCallable(endless)]}, X0, Y0, "endless.* gave values that are not finite"),
+    "too large": ({"kernels": Linear()}, 1e200 * X0, Y0, r"Linear\(\) gave values that are not finite"),
+    "indefinite": ({"kernels": Sigmoid(1.0, -1.0)}, X0, Y0, "combined kernel is not positive semi-definite, as MKLCl"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT, ids=str)
+def test_bad_input_gives_one_clear_sentence_and_fits_nothing(case):
+    options, X, y, message = BAD_INPUT[case]
+    model = MKLClassifier(**options)
+    with pytest.raises(ValueError, match=message):
+        model.fit(X, y)
+    assert not hasattr(model, "expansion_")
+
+
+BAD_NUMBERS = {
+    "NaN in y": ({}, np.r_[np.nan, X0[1:, 0]], r"Input y contains NaN: 1 rows .* use SSMKRegressor"),
+    "epsilon": ({"epsilon": -0.1}, X0[:, 0], "epsilon=-0.1; expected a number, 0 or more"),
+    "loss": ({"loss": "hinge"}, X0[:, 0], 'loss=\'hinge\'; expected "epsilon_insensitive" or "squared_epsilon_'),
+    "C": ({"C": "learn"}, X0[:, 0], "MKLRegressor got C='learn'; expected a positive finite number[.]$"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_NUMBERS, ids=str)
+def test_bad_input_to_a_regression_gives_one_clear_sentence(case):
+    options, y, message = BAD_NUMBERS[case]
+    with pytest.raises(ValueError, match=message):
+        MKLRegressor(**options).fit(X0, y)
+
+
+def test_minus_one_beside_two_classes_is_a_class_and_warns():
+    y = np.where(np.arange(60) < 10, -1, Y0)
+    with pytest.warns(UserWarning, match="y holds -1 beside 2 other classes; .* use SSMKClassifier"):
+        model = MKLClassifier(PAIR).fit(X0, y)
+    assert model.classes_.tolist() == [-1, 0, 1]
