@@ -26,6 +26,7 @@ from kernelweave import (
     Polynomial,
     Precomputed,
     Preprocessed,
+    Sigmoid,
     one_kernel_per_group,
 )
 from kernelweave.estimators import composite
@@ -190,7 +191,7 @@ def test_what_the_kernels_add_sums_to_the_whole(options, n_classes):
     np.testing.assert_allclose(parts.sum(axis=1), model.decision_function(X_new), atol=1e-9)
     unused = ~np.atleast_2d(model.weights_).any(axis=0)
     assert not parts[:, unused].any()
-    regression = MKLRegressor(MIX, **options).fit(X, X[:, 0] ** 2)
+    regression = MKLRegressor(MIX, norm=options.get("norm", 1)).fit(X, X[:, 0] ** 2)
     assert regression.predict(X_new, split=True).shape == (20, 5)
     np.testing.assert_allclose(regression.predict(X_new, split=True).sum(axis=1), regression.predict(X_new), atol=1e-9)
 
@@ -412,3 +413,15 @@ def test_precomputed_kernels_are_cross_validated_by_row_numbers():
     assert search.best_estimator_.predict(rows[:5]).shape == (5,)
     regression = MKLRegressor(given.kernels)
     assert cross_val_score(regression, rows, X[:, 0], cv=3).min() > 0.8
+
+
+@pytest.mark.parametrize(
+    "kernels, parameters",
+    [([RBF(), Sigmoid(1.0, -1.0)], {"weights": "uniform"}), ([RBF(), Sigmoid(1.0, -1.0)], {"norm": 2})],
+)
+def test_a_combination_that_is_indefinite_is_refused_though_no_step_met_it(kernels, parameters):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    value = X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=60)
+    with pytest.raises(ValueError, match="The combined kernel is not positive semi-definite"):
+        MKLClassifier(kernels, **parameters).fit(X, value > np.median(value))

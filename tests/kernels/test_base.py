@@ -214,3 +214,16 @@ def test_recipes_with_different_matrices_differ():
     assert Precomputed(K) == Precomputed(K)
     assert Precomputed(K) != Precomputed(2 * K)
     assert KernelLibrary([RBF()]) != KernelLibrary([RBF(1.0)])
+
+
+def test_what_is_made_of_positive_semi_definite_kernels_is_known_to_be_so():
+    for kernel in (2.0 * Linear() + RBF(), Linear() * RBF(), Normalized(Polynomial(3)), OnColumns(RBF(), [0])):
+        assert kernel.is_psd
+    for kernel in (
+        Sigmoid(),
+        Linear() + Sigmoid(),
+        Polynomial(2, coef0=-1.0),
+        FromCallable(min),
+        Normalized(Sigmoid()),
+    ):
+        assert not kernel.is_psd

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+from scipy.linalg.lapack import dpotrf
 from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels.bound_library import BoundLibrary
@@ -28,6 +29,7 @@ from .progress import announce
 SOLVERS = ("newton", "projected_gradient", "reduced_gradient", "group_lasso")
 CONSTANT = 1e-12  # of the mean diagonal: a kernel that varies by less says nothing
 ASYMMETRY = 1e-8  # of the largest entry
+NEGATIVE = 1e-9  # of the trace: eigenvalues above minus this may be rounding
 MEMORY_SHARE = 0.8  # of the machine's memory that a stack may take
 REMEDIES = {
     Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
@@ -72,7 +74,7 @@ class CompositeEstimator(KernelEstimator):
         shared = self.weights != "per_class"
         parts = [duals.problems] if shared else [[problem] for problem in duals.problems]
         results = [self._solve(stack, problems, duals.ridge) for problems in parts]
-        self._require_definite(results)
+        self._require_definite(results, stack, bound)
         self._keep_labels(sample)
         self._keep_model(results, bound, scales, duals, sample)
         self._keep_course(results)
@@ -241,9 +243,15 @@ class CompositeEstimator(KernelEstimator):
             source = str(record["source"])
             self.source_weights_[source] = self.source_weights_.get(source, 0.0) + float(record["weight"])
 
-    def _require_definite(self, results: list[SolverResult]) -> None:
-        """Refuse what is not positive semi-definite."""
-        if any(result.certificate.kind != "duality gap" for result in results):
+    def _require_definite(self, results: list[SolverResult], stack: KernelStack, bound: BoundLibrary) -> None:
+        """Refuse what is not positive semi-definite: the machines need not have met it."""
+        doubtful = [p for p, entry in enumerate(bound.entries) if not entry.kernel.is_psd]
+        definite = all(
+            result.certificate.kind == "duality gap"
+            and (not result.x[doubtful].any() or is_definite(stack.combine(result.x)))
+            for result in results
+        )
+        if not definite:
             raise ValueError(
                 f"The combined kernel is not positive semi-definite, as {type(self).__name__} requires. "
                 "KernelLibrary(...).diagnose(X) shows which kernel is not; leave it out, or use CGBoostClassifier or "
@@ -267,6 +275,14 @@ class CompositeEstimator(KernelEstimator):
                 ConvergenceWarning,
                 stacklevel=3,
             )
+
+
+def is_definite(K: np.ndarray) -> bool:
+    """Return whether a kernel is positive semi-definite about its centre, up to rounding."""
+    means = K.mean(axis=0)
+    centered = K - means - means[:, None] + means.mean()
+    centered.flat[:: len(K) + 1] += NEGATIVE * max(float(np.trace(centered)), np.finfo(float).tiny)
+    return int(dpotrf(centered, lower=1, overwrite_a=1)[1]) == 0
 
 
 def _uniform(

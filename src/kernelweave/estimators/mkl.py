@@ -269,6 +269,8 @@ class MKLRegressor(RegressorMixin, SupervisedNumbers, CompositeEstimator):
         known = isinstance(self.loss, str) and self.loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
         expected = '"epsilon_insensitive" or "squared_epsilon_insensitive"'
         require(type(self).__name__, "loss", self.loss, known, expected)
+        one = self.weights != "per_class"
+        require(type(self).__name__, "weights", self.weights, one, '"shared" or "uniform": there is one output')
 
     def _duals(self, sample: Sample) -> Duals:
         y, cost = sample.partition.targets, float(self.C) * sample.weight

@@ -35,6 +35,7 @@ class Kernel(ABC):
     """
 
     own_cost: ClassVar[float] = 1.0  # nanoseconds a value, beyond the inner product of two rows; measured
+    keeps_psd: ClassVar[bool] = False  # known to be positive semi-definite if the recipes it is made of are
     __array_ufunc__ = None  # an array times a recipe is a mistake, not an array of recipes
 
     @abstractmethod
@@ -55,6 +56,11 @@ class Kernel(ABC):
         """Which part of the data the kernel looks at; ``"all columns"`` unless a nested recipe says otherwise."""
         found = {child.source for child in self._children().values() if isinstance(child, Kernel)}
         return found.pop() if len(found) == 1 else "all columns"
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether it is known to be positive semi-definite on any data."""
+        return self.keeps_psd and all(child.is_psd for child in self._children().values() if isinstance(child, Kernel))
 
     @property
     def cost(self) -> float:
@@ -184,6 +190,8 @@ class Scaled(Kernel):
     2.0 * Linear()
     """
 
+    keeps_psd = True
+
     kernel: Kernel
     factor: float
 
@@ -245,6 +253,8 @@ class Sum(_Composite):
     Linear() + Polynomial(degree=3)
     """
 
+    keeps_psd = True
+
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Bind each term."""
         bound = self._bind_terms(X, rng, sample_weight)
@@ -257,6 +267,8 @@ class Sum(_Composite):
 @dataclass(frozen=True, eq=False, repr=False)
 class Product(_Composite):
     """An elementwise product of kernels, written ``a * b``."""
+
+    keeps_psd = True
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Bind each factor."""

@@ -97,6 +97,7 @@ class Linear(PointwiseKernel):
     """
 
     own_cost = 0.5
+    keeps_psd = True
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Return the inner products."""
@@ -137,6 +138,11 @@ class Polynomial(PointwiseKernel):
             raise ValueError(f"Polynomial got degree={self.degree!r}; it must be a whole number, 1 or more.")
         _require_positive("Polynomial", "gamma", self.gamma)
         _require_finite("Polynomial", "coef0", self.coef0)
+
+    @property
+    def is_psd(self) -> bool:
+        """Whether it is known to be positive semi-definite on any data."""
+        return self.coef0 >= 0
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Return the powers of the shifted inner products."""
@@ -185,6 +191,7 @@ class RBF(PointwiseKernel):
     """
 
     own_cost = 10.0
+    keeps_psd = True
 
     gamma: float | str = "mean"
     multiple: float = 1.0

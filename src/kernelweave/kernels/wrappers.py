@@ -32,6 +32,8 @@ class Normalized(Kernel):
     Normalized(Polynomial(degree=5, coef0=0.0))
     """
 
+    keeps_psd = True
+
     kernel: Kernel
 
     def __post_init__(self) -> None:
@@ -95,6 +97,8 @@ class Preprocessed(Kernel):
     >>> Preprocessed(StandardScaler(), RBF())
     Preprocessed(StandardScaler(), RBF())
     """
+
+    keeps_psd = True
 
     transformer: Any
     kernel: Kernel
@@ -187,6 +191,8 @@ class OnColumns(Kernel):
     >>> OnColumns(RBF(), "gene_*", missing="center")
     OnColumns(RBF(), 'gene_*', missing='center')
     """
+
+    keeps_psd = True
 
     kernel: Kernel
     columns: Any
