@@ -23,6 +23,7 @@ from sklearn.base import clone
 
 Rows = np.ndarray | slice
 ALL = slice(None)
+BLOCK_SHARE = 0.25  # of the working memory: sums, products and normalised kernels take several blocks at a time
 SINGLE_RANGE = 1e15  # a factor up to this, or down to its inverse, leaves single precision room on both sides
 
 

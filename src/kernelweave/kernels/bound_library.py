@@ -23,10 +23,9 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
-from .base import ALL, BoundKernel, Rows, count
+from .base import ALL, BLOCK_SHARE, BoundKernel, Rows, count
 from .learned import CombinedKernel
 
-BLOCK_SHARE = 0.25  # of the working memory: sums, products and normalised kernels take several blocks at a time
 CONSTANT = 1000.0  # times machine precision: columns that deviate by less are constant up to rounding
 SMALL_BYTES = 500 * 2**20  # of all columns: below it whole blocks are read, since they may well be in the cache
 STRIP_BYTES = 2**20  # a strip of a block that stays in the processor's cache while it is reduced

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn import get_config
 
-from .base import BoundKernel, BoundSum
+from .base import BLOCK_SHARE, BoundKernel, BoundSum
 
 
 class CombinedKernel(BoundSum):
@@ -137,7 +137,7 @@ class KernelExpansion:
     def _walk(self, X: Any) -> Iterator[tuple[slice, ExpansionGroup, np.ndarray]]:
         for group in self.groups:
             width = len(group.centers) + X.shape[1]  # the block, and the rows it is computed from
-            height = max(1, int(get_config()["working_memory"] * 2**20 / (8 * width)))
+            height = max(1, int(BLOCK_SHARE * get_config()["working_memory"] * 2**20 / (8 * width)))
             for start in range(0, X.shape[0], height):
                 rows = slice(start, min(start + height, X.shape[0]))
                 values = group.bound.against(X[rows])
