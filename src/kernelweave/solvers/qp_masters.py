@@ -19,6 +19,7 @@ makes the bound largest.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -35,7 +36,7 @@ INNER_TOL = 1e-4
 MAX_STEPS = 100  # of the positive problem, which takes about ten
 
 
-class _TwoNormMaster:
+class _TwoNormMaster(ABC):
     """What the two problems share: the working set, and scans that add up squared scores.
 
     Parameters
@@ -105,9 +106,9 @@ class _TwoNormMaster:
         """Square of the score of the column of ones, where there is one."""
         return float(self._solution.signed_dual.sum()) ** 2 if self.intercept == "penalized" else 0.0
 
+    @abstractmethod
     def dual_value(self, squares: float) -> float:
         """Return the value of the dual, the sum of the squared scores of all columns being known."""
-        raise NotImplementedError
 
 
 class QPMaster(_TwoNormMaster):
