@@ -14,13 +14,11 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
+
+from .loops import Array, compiled
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
 FEW_VECTORS = 3  # up to so many are multiplied row by row; with more, a dense product is faster
-
-compiled = njit(cache=True, nogil=True, error_model="numpy")
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
