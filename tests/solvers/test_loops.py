@@ -1,14 +1,14 @@
 import numpy as np
 import pytest
 
-from kernelweave.solvers.loops import add, solve_factored, walk
+from kernelweave.solvers.loops import add, add_rows, gather, mirror, solve_factored, walk
 
 
 def factored(seed, n=12):
     A = np.random.default_rng(seed).normal(size=(n, n))
     H = A @ A.T + np.eye(n)
     L = np.linalg.cholesky(H)
-    return H, L, np.ascontiguousarray(L.T)
+    return H, np.tril(L) + np.tril(L, -1).T
 
 
 def test_a_vector_is_added_in_place():
@@ -18,20 +18,20 @@ def test_a_vector_is_added_in_place():
 
 
 def test_factors_solve_the_system():
-    H, L, U = factored(0)
+    H, factor = factored(0)
     b = np.arange(12.0)
     x = b.copy()
-    solve_factored(L, U, x)
+    solve_factored(factor, x)
     np.testing.assert_allclose(H @ x, b, atol=1e-10)
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_far_from_the_bounds_the_walk_ends_at_the_constrained_minimum(seed):
-    H, L, U = factored(seed)
+    H, factor = factored(seed)
     rng = np.random.default_rng(seed)
     x0, gradient, E = rng.normal(size=12), rng.normal(size=12), np.ones((1, 12))
     x = x0.copy()
-    walk(L, U, E, gradient, x, np.full(12, -1e6), np.full(12, 1e6), 5)
+    walk(factor, E, gradient, x, np.full(12, -1e6), np.full(12, 1e6), 5)
     assert x.sum() == pytest.approx(x0.sum())
     slope = gradient + H @ (x - x0)
     np.testing.assert_allclose(slope, slope.mean(), atol=1e-9)  # equal on all variables: their sum is kept
@@ -39,12 +39,37 @@ def test_far_from_the_bounds_the_walk_ends_at_the_constrained_minimum(seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_walk_stays_in_the_box_and_goes_down(seed):
-    H, L, U = factored(seed)
+    H, factor = factored(seed)
     rng = np.random.default_rng(seed)
     lower, upper = np.full(12, -0.1), np.full(12, 0.1)
     x0, gradient = rng.uniform(-0.1, 0.1, 12), 5.0 * rng.normal(size=12)
     x = x0.copy()
-    walk(L, U, np.empty((0, 12)), gradient, x, lower, upper, 20)
+    walk(factor, np.empty((0, 12)), gradient, x, lower, upper, 20)
     step = x - x0
     assert np.all((x >= lower) & (x <= upper))
     assert gradient @ step + 0.5 * step @ H @ step < 0.0
+
+
+@pytest.mark.parametrize("n_rows", [0, 1, 3, 4, 6, 9])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_are_added_with_their_factors(n_rows, dtype):
+    rng = np.random.default_rng(n_rows)
+    K, rows, factors = rng.normal(size=(5, 7)).astype(dtype), rng.integers(5, size=n_rows), rng.normal(size=n_rows)
+    out = np.ones(7)
+    add_rows(K, rows, factors, out)
+    np.testing.assert_allclose(out, 1.0 + factors @ K[rows].astype(float), rtol=1e-13, atol=1e-13)
+
+
+def test_rows_and_columns_are_gathered():
+    K, rows = np.arange(25.0).reshape(5, 5), np.array([3, 0, 3])
+    out = np.empty((3, 3))
+    gather(K, rows, out)
+    np.testing.assert_array_equal(out, K[np.ix_(rows, rows)])
+
+
+@pytest.mark.parametrize("n", [1, 31, 32, 70])
+def test_what_is_above_the_diagonal_is_copied_below(n):
+    A = np.random.default_rng(n).normal(size=(n, n))
+    expected = np.triu(A) + np.triu(A, 1).T
+    mirror(A)
+    np.testing.assert_array_equal(A, expected)

@@ -8,6 +8,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC, SVR, NuSVC, OneClassSVM
 
+from kernelweave.solvers import smo
 from kernelweave.solvers.result import Status
 from kernelweave.solvers.smo import solve
 
@@ -374,10 +375,10 @@ from kernelweave.solvers import smo
 Z = np.random.default_rng(0).normal(size=(12, 12))
 y = np.where(np.arange(12) < 6, 1.0, -1.0)
 for keywords in ({}, {"total": None}, {"groups": (y > 0).astype(int), "start": 0.5 * y}):
-    smo.NEWTON_STEP = 0.0
+    smo.NEWTON_STEP = smo.SHRINKING = 0.0
     found = smo.solve(Z @ Z.T, -y, np.minimum(0, 9 * y), np.maximum(0, 9 * y), tol=1e-9, **keywords)
     assert found.status.converged and found.certificate.relative < 1e-9
-assert not hasattr(smo._pair_steps, "py_func")
+assert not hasattr(smo.pair_steps, "py_func")
 """
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
@@ -390,3 +391,102 @@ def test_a_multiplier_that_any_value_between_two_serves_is_their_middle():
     start[0] = np.nextafter(start[0], 0.0)
     found = solve(K, -y, np.minimum(0, 0.01 * y), np.maximum(0, 0.01 * y), start=start, tol=1e-3)
     assert abs(found.extra["multiplier"]) < 1e-3
+
+
+@pytest.fixture
+def shrinks(monkeypatch):
+    """Let active variables be set apart as often as can be; return how many there were each time."""
+    sizes, shrink = [], smo._Descent.shrink
+
+    def counted(descent, max_iter):
+        sizes.append(int(np.count_nonzero(descent.active())))
+        shrink(descent, max_iter)
+
+    for name, value in {"SHRINKING": 0.0, "READING": 0.0, "SMALLER": 0.95, "CHUNK": 5}.items():
+        monkeypatch.setattr(smo, name, value)
+    monkeypatch.setattr(smo._Descent, "shrink", counted)
+    return sizes
+
+
+def shrinking_forms():
+    """Problems of every form, of which about half of the variables end at a bound."""
+    X, y = points(17, n=120)
+    K, signs = rbf_kernel(X), np.where(y > 0, 0, 1)
+    twice = np.tile(np.arange(120), 2)
+    targets = np.concatenate([0.1 - X[:, 0], -0.1 - X[:, 0]])
+    return {
+        "total": (K, *svm(y, 1.0), {}),
+        "none": (K, *svm(y, 1.0), {"total": None}),
+        "groups": (K, 0 * y, *svm(y, 1.0)[1:], {"groups": signs, "start": 18.0 * y / np.bincount(signs)[signs]}),
+        "index": (K, targets, np.repeat([0.0, -1.0], 120), np.repeat([1.0, 0.0], 120), {"index": twice}),
+        "warm": (K, *svm(y, 1.0), {"start": 0.3 * y}),
+        "single": (K.astype(np.float32), *svm(y, 1.0), {}),
+    }
+
+
+@pytest.mark.parametrize("margin", [1.0, 0.0, -np.inf])
+@pytest.mark.parametrize("form", shrinking_forms())
+def test_a_shrunken_run_reaches_the_optimum(form, margin, shrinks, monkeypatch):
+    K, linear, lower, upper, keywords = shrinking_forms()[form]
+    monkeypatch.setattr(smo, "SMALLER", 0.0)
+    expected = solve(K, linear, lower, upper, tol=1e-10, **keywords)
+    assert not shrinks
+    monkeypatch.setattr(smo, "SMALLER", 0.95)
+    monkeypatch.setattr(smo, "MARGIN", margin)  # at minus infinity, all at a bound are left out, whether right or not
+    found = solve(K, linear, lower, upper, tol=1e-10, **keywords)
+    assert 0 < min(shrinks) <= max(shrinks) < len(linear)
+    assert found.status is Status.CONVERGED
+    assert found.objective == pytest.approx(expected.objective, rel=1e-9)
+    multiplier = found.extra["multiplier"]
+    multiplier = multiplier[keywords["groups"]] if "groups" in keywords else multiplier
+    assert violation(K.astype(float), linear, lower, upper, found.x, multiplier, keywords.get("index")) < 1e-4
+
+
+@pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7])
+@pytest.mark.parametrize("margin", [1.0, -np.inf])
+def test_the_certificate_of_a_shrunken_run_is_over_all_variables(tol, margin, shrinks, monkeypatch):
+    monkeypatch.setattr(smo, "MARGIN", margin)
+    K, linear, lower, upper, _ = shrinking_forms()["total"]
+    found = solve(K, linear, lower, upper, tol=tol)
+    assert shrinks
+    gradient = K @ found.x + linear
+    assert found.extra["gradient"] == pytest.approx(gradient, abs=1e-10)
+    # The gap is piecewise linear in the multiplier, with kinks at the gradients.
+    excess = gradient - gradient[:, None]
+    gaps = np.maximum(excess * (found.x - lower), excess * (found.x - upper)).sum(axis=1)
+    assert found.certificate.gap == pytest.approx(gaps.min(), rel=1e-6, abs=1e-12)
+    assert found.certificate.relative <= tol
+    assert found.objective == pytest.approx(objective(K, linear, found.x), rel=1e-12)
+
+
+@pytest.mark.parametrize("total", [0.0, None])
+def test_a_shrunken_run_on_an_indefinite_kernel_ends_in_a_stationary_point(total, shrinks):
+    X, y = points(5, n=120)
+    A = np.random.default_rng(5).normal(size=(120, 120))
+    K = rbf_kernel(X) + 0.1 * (A + A.T)
+    linear, lower, upper = svm(y, 5.0)
+    found = solve(K, linear, lower, upper, total=total, tol=1e-6)
+    assert shrinks
+    assert found.certificate.kind == "stationarity"
+    assert found.status is Status.CONVERGED
+    scale = np.abs(K @ found.x + linear).max()
+    assert violation(K, linear, lower, upper, found.x, found.extra["multiplier"]) <= 1e-6 * scale
+
+
+def test_the_limit_on_pair_steps_is_kept_by_a_shrunken_run(shrinks):
+    K, linear, lower, upper, _ = shrinking_forms()["total"]
+    found = solve(K, linear, lower, upper, tol=1e-12, max_iter=130)
+    assert shrinks
+    assert found.status is Status.MAX_ITER
+    assert found.n_iter == 130
+
+
+@pytest.mark.parametrize("total", [0.0, None])
+def test_the_order_of_variables_that_share_rows_does_not_matter(total):
+    K, linear, lower, upper, keywords = shrinking_forms()["index"]
+    inorder = solve(K, linear, lower, upper, total=total, tol=1e-10, **keywords)
+    order = np.random.default_rng(0).permutation(240)
+    arrays = (array[order] for array in (linear, lower, upper))
+    mixed = solve(K, *arrays, total=total, tol=1e-10, index=keywords["index"][order])
+    assert mixed.objective == pytest.approx(inorder.objective, rel=1e-9)
+    assert mixed.extra["gradient"] == pytest.approx(inorder.extra["gradient"][order], abs=1e-4)

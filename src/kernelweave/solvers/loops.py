@@ -1,4 +1,4 @@
-r"""Compiled loops that solvers share: vectors added in place, and a Newton step that bends at the bounds it meets.
+r"""Compiled loops that solvers share: rows of matrices, and a Newton step that bends at the bounds it meets.
 
 The step minimises :math:`g^\top d + \tfrac12 d^\top H d` over moves :math:`d` with :math:`E d = 0` that stay in a box;
 a variable that meets its bound stays there.
@@ -22,17 +22,50 @@ def add(values: Array, row: Array, step: float) -> None:
 
 
 @compiled
-def walk(L: Array, U: Array, E: Array, gradient: Array, x: Array, lower: Array, upper: Array, n_stages: int) -> None:
+def add_rows(K: Array, rows: Array, factors: Array, out: Array) -> None:
+    """Add to ``out`` rows of ``K`` times their factors, four at a time."""
+    n, n_rows = len(out), len(rows)
+    for t in range(0, n_rows - 3, 4):
+        row_a, row_b, row_c, row_d = K[rows[t]], K[rows[t + 1]], K[rows[t + 2]], K[rows[t + 3]]
+        a, b, c, d = factors[t], factors[t + 1], factors[t + 2], factors[t + 3]
+        for v in range(n):
+            out[v] += a * row_a[v] + b * row_b[v] + c * row_c[v] + d * row_d[v]
+    for t in range(n_rows - n_rows % 4, n_rows):
+        add(out, K[rows[t]], factors[t])
+
+
+@compiled
+def gather(K: Array, rows: Array, out: Array) -> None:
+    """Set ``out`` to the rows and columns ``rows`` of ``K``."""
+    for i in range(len(rows)):
+        row, entries = K[rows[i]], out[i]
+        for j in range(len(rows)):
+            entries[j] = row[rows[j]]
+
+
+@compiled
+def mirror(A: Array) -> None:
+    """Copy what is above the diagonal below it, by tiles that stay in the cache."""
+    n, tile = len(A), 32
+    for first in range(0, n, tile):
+        for second in range(0, first + 1, tile):
+            for i in range(first, min(first + tile, n)):
+                for j in range(second, min(second + tile, i)):
+                    A[i, j] = A[j, i]
+
+
+@compiled
+def walk(factor: Array, E: Array, gradient: Array, x: Array, lower: Array, upper: Array, n_stages: int) -> None:
     r"""Move ``x`` towards the minimum of its Newton model, with ``Ex`` constant.
 
-    The direction is :math:`-u = -P g`, where :math:`P` inverts :math:`H = LU, U = L^\top` on the moves that keep the
-    constraints. One more constraint :math:`e` takes :math:`w w^\top` off :math:`P`, where
-    :math:`w = P e / \sqrt{e^\top P e}`. Each variable that meets its bound becomes a constraint.
+    The direction is :math:`-u = -P g`, where :math:`P` inverts :math:`H` on the moves that keep the constraints. One
+    more constraint :math:`e` takes :math:`w w^\top` off :math:`P`, where :math:`w = P e / \sqrt{e^\top P e}`. Each
+    variable that meets its bound becomes a constraint.
     """
     n, n_sums = len(x), len(E)
     W = np.zeros((n_sums + n_stages, n))
     u, inside = gradient.copy(), np.ones(n)
-    solve_factored(L, U, u)
+    solve_factored(factor, u)
     for k in range(n_sums + n_stages):
         e = np.zeros(n)
         if k < n_sums:
@@ -54,7 +87,7 @@ def walk(L: Array, U: Array, E: Array, gradient: Array, x: Array, lower: Array, 
             x[blocker] = upper[blocker] if direction[blocker] > 0.0 else lower[blocker]
             inside[blocker], e[blocker] = 0.0, 1.0
         p = e.copy()
-        solve_factored(L, U, p)
+        solve_factored(factor, p)
         for m in range(k):
             add(p, W[m], -np.dot(W[m], e))
         length = np.dot(p, e)
@@ -65,12 +98,15 @@ def walk(L: Array, U: Array, E: Array, gradient: Array, x: Array, lower: Array, 
 
 
 @compiled
-def solve_factored(L: Array, U: Array, b: Array) -> None:
-    """Solve with ``LU`` in place; row by row of either, for the sake of vector instructions."""
+def solve_factored(factor: Array, b: Array) -> None:
+    """Solve in place with a symmetric matrix whose Cholesky factor is below, and its transpose above the diagonal.
+
+    Both, as they are read row by row, for the sake of vector instructions.
+    """
     for k in range(len(b)):
         if b[k] != 0.0:
-            b[k] /= U[k, k]
-            add(b[k + 1 :], U[k, k + 1 :], -b[k])
+            b[k] /= factor[k, k]
+            add(b[k + 1 :], factor[k, k + 1 :], -b[k])
     for k in range(len(b) - 1, -1, -1):
-        b[k] /= L[k, k]
-        add(b[:k], L[k, :k], -b[k])
+        b[k] /= factor[k, k]
+        add(b[:k], factor[k, :k], -b[k])

@@ -18,52 +18,42 @@ which is the duality gap of the SVM; the best :math:`b` is a weighted quantile o
 the gap is small; for an indefinite :math:`K`, when the violation :math:`\max g_i - \min g_j` is, where :math:`x_i` can
 fall and :math:`x_j` can rise.
 
-Pairs are chosen by second-order information (Fan, Chen, Lin: Working set selection using second order information for
-training SVM. JMLR, 2005). They find out which variables are at a bound, but crawl where :math:`K` is ill-conditioned;
+Pair steps (:mod:`.pair_steps`) find out which variables are at a bound, but crawl where :math:`K` is ill-conditioned;
 there a Newton step on all free variables takes over, when it costs less than the pair steps it saves. No equality is an
 equality with a slack variable, free in sign, that the objective does not see: two variables may still move against each
 other, without which descent stalls where the top eigenvector of :math:`K` is nearly constant.
+
+Variables at a bound, with a gradient far on the right side, are left out once it pays to copy the rest of :math:`K`
+(shrinking: Joachims: Making large-scale SVM learning practical. Advances in Kernel Methods, 1999). The problem of the
+active variables is one of the same form and solved likewise; what is said about the solution is computed over all.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from .loops import Array, add, compiled, walk
+from .loops import Array, add_rows, compiled, gather, mirror, walk
+from .pair_steps import Problem, pair_steps
 from .result import Certificate, SolverResult, Status
 
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 SUM_ROUNDING = 1e-12  # a total that the box misses by less than this share is met up to rounding
 HOPELESS = 1.0  # times the rounding of the objective: a smaller gap cannot be told from none
-N_STALLS = 10  # looks at the gap in a row without progress, after which rounding is to blame
+PROGRESS = 0.9  # times the best measure so far: what is above has made none
+N_STALLS = 10  # looks at the measure in a row without progress, after which rounding is to blame
 
-# How pair steps and Newton steps take turns; measured on RBF kernels and on K = ZZ', 500 to 2000 points.
+# How pair steps and Newton steps take turns; measured on RBF kernels and on K = ZZ', 500 to 5000 points.
 CHUNK = 50  # pair steps in a row, at least; after a Newton step, as many more as take its time
 PATIENCE = 64  # a Newton step after one that did not work is expected to save up to so many times its cost
 STAGES = 10  # bounds that a Newton step may meet before it ends, at least
 RIDGE = 1e3  # times what rounding does to the eigenvalues; less lets the null space in, and the steps go astray
-DENSE = 4  # more than this part of the rows of K are gathered no faster than all of K is read
-# Seconds a variable, a Newton step of any size, a cubed free variable, an entry of K; only the ratios matter.
-PAIR_STEP, NEWTON_STEP, FACTORISATION, READING = 2.2e-9, 2e-4, 3e-11, 5e-10
-
-
-class _Problem(NamedTuple):
-    """The problem with its variables sorted by group: group k has the variables offsets[k] to offsets[k + 1]."""
-
-    K: np.ndarray
-    diagonal: np.ndarray  # of K, for each variable
-    linear: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    rows: np.ndarray  # of K, for each variable
-    offsets: np.ndarray
-    plain: bool  # variables are rows of K
-    slack: bool  # no equality
-    flat: float  # curvature below this is none
-    rounding: float  # negative curvature within this share of the diagonal may be rounding of K
+MARGIN = 1.0  # times the violation: how far on the right side is far; with none, on K = ZZ' many turn out active again
+SMALLER = 0.7  # of all variables, and of the rows of K, may be active for the others to be left out: half of K's memory
+LONG = 16  # consecutive rows of K, on average, are read in runs
+# Seconds a variable, a Newton step of any size, a cubed free variable, an entry of K, a selection; the ratios matter.
+PAIR_STEP, NEWTON_STEP, FACTORISATION, READING, SHRINKING = 1.6e-9, 1e-4, 9e-12, 4e-10, 3e-4
+OVERHEAD = 150  # variables: what a pair step of any size costs
 
 
 def solve(
@@ -107,6 +97,10 @@ def solve(
         most: an array if there are groups, else a float; 0 without equality. ``extra["gradient"]`` is ``Kx + linear``.
         ``n_iter`` counts pair steps and ``extra["n_newton"]`` Newton steps.
 
+    Notes
+    -----
+    Takes up to half of the memory of ``K`` for the rows and columns of the active variables, if these are few enough.
+
     Examples
     --------
     >>> points = np.array([-1.0, 1.0])
@@ -138,18 +132,19 @@ def solve(
 
 def _prepare(
     K: Array, vectors: Array, total: float | None, groups: Array | None, rows: Array
-) -> tuple[_Problem, np.ndarray]:
+) -> tuple[Problem, np.ndarray]:
     """Return the problem and a feasible point near the given one; ``vectors`` and ``rows`` are sorted by group."""
     linear, lower, upper, given = vectors
     K = K if K.dtype == np.float32 else np.asarray(K, dtype=float)
     K = K.T if K.flags.f_contiguous else np.ascontiguousarray(K)  # K is symmetric
-    problem = _Problem(
+    problem = Problem(
         K=K,
         diagonal=K.diagonal()[rows].astype(float),
         linear=linear,
         lower=lower,
         upper=upper,
         rows=rows.astype(np.int64),
+        runs=_runs(rows),
         offsets=np.cumsum([0, len(rows)] if groups is None else [0, *np.bincount(groups)]),
         plain=bool(len(rows) == len(K) and (rows == np.arange(len(K))).all()),
         slack=groups is None and total is None,
@@ -161,6 +156,12 @@ def _prepare(
         wanted = float(given[group].sum()) if groups is not None else float(total or 0.0)
         _reach(wanted, x[group], linear[group], lower[group], upper[group])
     return problem, x
+
+
+def _runs(rows: np.ndarray) -> np.ndarray:
+    """Return where consecutive rows begin and end; nothing if this is no faster to read than row by row."""
+    starts = np.flatnonzero(np.diff(rows, prepend=-2, append=-2) != 1)
+    return starts if LONG * len(starts) <= len(rows) else starts[:0]
 
 
 def _reach(total: float, x: np.ndarray, linear: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
@@ -176,12 +177,25 @@ def _reach(total: float, x: np.ndarray, linear: np.ndarray, lower: np.ndarray, u
 
 
 class _Descent:
-    """A point on its way down, with its gradient and the measure of its quality."""
+    """A point on its way down, with its gradient and the measure of its quality.
 
-    def __init__(self, problem: _Problem, x: np.ndarray, tol: float):
-        self.problem, self.x, self.tol = problem, x, tol
-        self.bounded = bool(np.isfinite(problem.lower).all() and np.isfinite(problem.upper).all())
-        self.convex = True
+    Parameters
+    ----------
+    problem : Problem
+    x : ndarray of shape (n_variables,)
+        Feasible; overwritten.
+    tol : float
+    constant : float
+        Part of the objective.
+    convex : bool
+        False if negative curvature is known of.
+    """
+
+    def __init__(self, problem: Problem, x: np.ndarray, tol: float, constant: float = 0.0, convex: bool = True):
+        self.problem, self.x, self.tol, self.constant, self.convex = problem, x, tol, constant, convex
+        width = problem.upper - problem.lower
+        self.bounded = bool(np.isfinite(width).all())
+        self.nearly = np.where(np.isfinite(width), SUM_ROUNDING * width, 0.0)  # a last bit does not free a variable
         self.n_iter = self.n_newton = 0
         self.refresh()
         self.judge()
@@ -190,28 +204,38 @@ class _Descent:
         """Descend until the measure of quality is within its target; say why it ended."""
         longest = max(CHUNK, len(self.x) // 2)
         n_steps, patience, n_stalls, best = longest, 1.0, 0, np.inf
+        since = self.measure, self.n_iter  # where the pair steps began from whose progress the rest is guessed
         while self.measure > self.target:
             if self.n_iter >= max_iter:
                 return Status.MAX_ITER
             measure, objective, n_iter = self.measure, self.objective, self.n_iter
             self.pair_steps(min(n_steps, max_iter - n_iter))
             self.judge()
-            n_steps = longest
-            if self.newton_pays(measure, self.n_iter - n_iter, patience):
+            if self.n_iter - n_iter >= CHUNK:  # the gap need not fall in every few steps
+                since = measure, n_iter
+            n_more = self.n_more(*since)
+            n_steps = int(min(longest, CHUNK + n_more))
+            if self.shrinking_pays(n_more):
+                self.shrink(max_iter)
+                self.judge()
+                since = self.measure, self.n_iter
+            elif self.newton_pays(n_more, patience):
                 measure, between = self.measure, self.objective
                 self.newton_step()
                 self.judge()
                 worked = self.measure < 0.5 * measure or between - self.objective > objective - between
                 patience = 1.0 if worked else min(2.0 * patience + 1.0, PATIENCE)
                 n_steps = min(longest, CHUNK + int(self.newton_cost()))
+                since = self.measure, self.n_iter
             # The objective is exact to the last digit long before the gap, its error being the square of the gap's.
-            stalled = objective - self.objective <= self.noise and self.measure > 0.5 * best
+            stalled = objective - self.objective <= self.noise and self.measure > PROGRESS * best
             best = min(best, self.measure)
             n_stalls = n_stalls + 1 if stalled else 0
+            if stalled:
+                n_steps, patience = longest, patience if n_stalls == 1 else 0.0
             if stalled or (self.measure <= self.target and self.drift() > 0.1 * self.target):
                 self.refresh()
                 self.judge()
-                patience = 0.0
             if self.measure > self.target and (n_stalls == N_STALLS or self.measure <= HOPELESS * self.noise):
                 return Status.PRECISION
         return Status.CONVERGED
@@ -225,11 +249,9 @@ class _Descent:
     def product(self, variables: np.ndarray, values: np.ndarray) -> np.ndarray:
         """Return the product of K with a vector that is zero but for some variables."""
         K, rows = self.problem.K, self.problem.rows
-        if DENSE * len(variables) <= len(K):
-            return np.asarray((values @ K[rows[variables]])[rows])
-        sums = np.bincount(rows[variables], weights=values, minlength=len(K))
-        blocks = [K] if K.dtype == float else np.array_split(K, 1 + len(K) // 256)
-        return np.concatenate([block.astype(float, copy=False) @ sums for block in blocks])[rows]
+        sums = np.zeros(len(K))
+        add_rows(K, rows[variables], values, sums)
+        return sums if self.problem.plain else sums[rows]
 
     def drift(self) -> float:
         """Return how far rounding in the updates of the gradient may have moved the measure of quality."""
@@ -240,55 +262,101 @@ class _Descent:
         """Update the objective, the multipliers, and the measure of quality with its target."""
         problem, x, gradient = self.problem, self.x, self.gradient
         self.certified = self.convex and self.bounded  # the measure is the duality gap, else the violation
-        self.objective = 0.5 * float(x @ (gradient + problem.linear))
-        sizes = np.sqrt(np.abs(problem.diagonal)) * np.abs(x)
-        self.noise = EPS * (abs(self.objective) + float(sizes.sum() * np.linalg.norm(sizes)))
-        width = problem.upper - problem.lower
-        nearly = np.where(np.isfinite(width), SUM_ROUNDING * width, 0.0)  # a last bit does not free a variable
-        rising = np.where(x < problem.upper - nearly, gradient, np.inf)
-        falling = np.where(x > problem.lower + nearly, gradient, -np.inf)
         slack = 0.0 if problem.slack else np.inf
         self.multiplier = np.zeros(len(problem.offsets) - 1)
+        self.least, self.most = self.multiplier + slack, self.multiplier - slack
+        value, size, largest = _survey(problem, x, gradient, self.nearly, self.least, self.most)
+        self.objective = self.constant + value
+        self.noise = EPS * (abs(self.objective) + size)
         self.violation = gap = 0.0
         for k, group in enumerate(map(slice, problem.offsets[:-1], problem.offsets[1:])):
-            least, most = float(rising[group].min(initial=slack)), float(falling[group].max(initial=-slack))
+            least, most = float(self.least[k]), float(self.most[k])
             self.violation = max(self.violation, most - least)
             ends = [end for end in (most, least) if np.isfinite(end)]  # both, unless all variables are at one side
-            self.multiplier[k] = 0.0 if problem.slack else sum(ends) / max(1, len(ends))
+            if not problem.slack:
+                self.multiplier[k] = sum(ends) / max(1, len(ends))
             if self.certified:
-                below, above = x[group] - problem.lower[group], problem.upper[group] - x[group]
-                part, best = _gap(gradient[group], below, above, slack)
-                gap += part
-                if most > least:  # before the optimum the middle of what should be an interval may prove little
-                    self.multiplier[k] = best
+                place = (gradient[group], x[group], problem.lower[group], problem.upper[group])
+                if most > least and not problem.slack:  # the middle of what should be an interval may prove little
+                    self.multiplier[k] = _best_multiplier(*place, least, most)
+                gap += _gap(*place, self.multiplier[k])
         self.measure = gap if self.certified else self.violation
-        scale = abs(self.objective) if self.certified else float(np.abs(gradient).max(initial=0.0))
+        scale = abs(self.objective) if self.certified else largest
         self.target = self.tol * max(scale, TINY)
 
     def pair_steps(self, n_steps: int) -> None:
         """Take so many pair steps, fewer if the violation falls as far as the measure has to."""
         threshold = 0.5 * self.violation * min(1.0, self.target / self.measure)
-        n_taken, convex, bounded = _pair_steps(self.problem, self.x, self.gradient, threshold, n_steps)
+        n_taken, convex, bounded = pair_steps(self.problem, self.x, self.gradient, threshold, n_steps)
         if n_taken == 0 and bounded:  # the pair that gains most need not be the one that violates most
-            n_taken, convex, bounded = _pair_steps(self.problem, self.x, self.gradient, 0.0, n_steps)
+            n_taken, convex, bounded = pair_steps(self.problem, self.x, self.gradient, 0.0, n_steps)
         if not bounded:
             raise ValueError("The objective has no minimum: the box is infinite in a direction without curvature.")
         self.convex = self.convex and convex
         self.n_iter, self.n_updates = self.n_iter + n_taken, self.n_updates + n_taken
 
-    def newton_pays(self, before: float, n_steps: int, patience: float) -> bool:
-        """Guess from the last pair steps whether those still to come cost more than a Newton step."""
-        if not self.convex or self.measure <= self.target or n_steps == 0 or np.count_nonzero(self.free()) < 2:
-            return False
+    def n_more(self, before: float, n_before: int) -> float:
+        """Guess how many more pair steps are to come; ``before`` was the measure when there were ``n_before``."""
+        n_steps = self.n_iter - n_before
+        if self.measure <= self.target or n_steps == 0:
+            return 0.0
         rate = np.log(max(before / self.measure, 1.0 + 1e-6)) / n_steps
-        n_more = np.log(self.measure / max(self.target, TINY)) / rate
-        return bool(n_more > patience * self.newton_cost())
+        return float(np.log(self.measure / max(self.target, TINY)) / rate)
+
+    def shrinking_pays(self, n_more: float) -> bool:
+        """Tell whether pair steps on the active variables save more time than it takes to set them apart."""
+        n, n_more = len(self.x), min(n_more, len(self.x))  # guesses from afar are too high
+        if PAIR_STEP * n * n_more < SHRINKING:
+            return False
+        n_active = int(np.count_nonzero(self.active()))
+        seconds = SHRINKING + READING * n_active * (8 * n_active + n)
+        smaller = n_active <= SMALLER * min(n, len(self.problem.K))
+        return bool(smaller and PAIR_STEP * (n - n_active) * n_more > seconds)
+
+    def active(self) -> np.ndarray:
+        """Return which variables can move or may soon: the others are at the bound where their gradient wants them."""
+        sizes, margin = np.diff(self.problem.offsets), MARGIN * self.violation
+        kept = (self.x > self.problem.lower) | (self.gradient <= np.repeat(self.most + margin, sizes))
+        return kept & ((self.x < self.problem.upper) | (self.gradient >= np.repeat(self.least - margin, sizes)))
+
+    def shrink(self, max_iter: int) -> None:
+        """Minimise over the active variables, the others fixed; then the gradient is that of all again."""
+        problem, active = self.problem, np.flatnonzero(self.active())
+        K, x = np.empty((len(active), len(active)), problem.K.dtype), self.x[active]
+        gather(problem.K, problem.rows[active], K)
+        linear = self.gradient[active]  # less what the active variables have part in
+        add_rows(K, np.flatnonzero(x), -x[x != 0.0], linear)
+        part = problem._replace(
+            K=K,
+            diagonal=problem.diagonal[active],
+            linear=linear,
+            lower=problem.lower[active],
+            upper=problem.upper[active],
+            rows=np.arange(len(active)),
+            runs=np.array([0, len(active)]),
+            offsets=np.searchsorted(active, problem.offsets),
+            plain=True,
+        )
+        constant = self.objective - 0.5 * float(x @ (linear + self.gradient[active]))
+        descent = _Descent(part, x, self.tol, constant, self.convex)
+        descent.run(max_iter - self.n_iter)
+        self.convex = descent.convex
+        self.n_iter, self.n_newton = self.n_iter + descent.n_iter, self.n_newton + descent.n_newton
+        step = descent.x - self.x[active]
+        moved = np.flatnonzero(step)
+        self.gradient = self.gradient + self.product(active[moved], step[moved])
+        self.x[active] = descent.x
+        self.n_updates += len(moved)
+
+    def newton_pays(self, n_more: float, patience: float) -> bool:
+        """Tell whether the pair steps to come cost more than a Newton step."""
+        return bool(self.convex and np.count_nonzero(self.free()) >= 2 and n_more > patience * self.newton_cost())
 
     def newton_cost(self) -> float:
         """Return what a Newton step costs, in pair steps."""
         n, n_free = len(self.x), int(np.count_nonzero(self.free()))
-        seconds = NEWTON_STEP + FACTORISATION * n_free**3 + READING * n_free * (4 * n_free + n)
-        return seconds / (PAIR_STEP * n)
+        seconds = NEWTON_STEP + FACTORISATION * n_free**3 + READING * n_free * (12 * n_free + n)
+        return seconds / (PAIR_STEP * (n + OVERHEAD))
 
     def free(self) -> np.ndarray:
         return (self.x > self.problem.lower) & (self.x < self.problem.upper)
@@ -296,20 +364,15 @@ class _Descent:
     def newton_step(self) -> None:
         """Minimise over the free variables, the others fixed; those that meet a bound on the way stay there."""
         problem, free = self.problem, np.flatnonzero(self.free())
-        H = problem.K[np.ix_(problem.rows[free], problem.rows[free])].astype(float)
-        scale = max(float(np.abs(H.diagonal()).max()), TINY)
-        for ridge in (RIDGE * problem.rounding**2 * np.sqrt(len(free)), problem.rounding):
-            H.flat[:: len(free) + 1] += ridge * scale
-            factor, failed = dpotrf(H.T, lower=1)
-            if not failed:
-                break
-        else:
+        factor = self.factor(problem.rows[free])
+        if factor is None:
             self.convex = False
             return
-        group = np.searchsorted(problem.offsets, free, side="right")
-        E = (group == np.unique(group)[:, None]).astype(float)[: 0 if problem.slack else None]
+        places, ends = np.arange(len(free)), np.searchsorted(free, problem.offsets)[:, None]
+        E = ((places >= ends[:-1]) & (places < ends[1:])).astype(float)[: 0 if problem.slack else None]
+        E = E[E.any(axis=1)]
         x, gradient, lower, upper = self.x[free], self.gradient[free], problem.lower[free], problem.upper[free]
-        walk(np.ascontiguousarray(factor), factor.T, E, gradient, x, lower, upper, STAGES + len(free) // 4)
+        walk(factor, E, gradient, x, lower, upper, STAGES + len(free) // 4)
         step = x - self.x[free]
         if not np.isfinite(step).all():  # no curvature at all: leave it to the pair steps
             return
@@ -321,121 +384,91 @@ class _Descent:
         self.x[free], self.gradient = x, self.gradient + change
         self.n_newton, self.n_updates = self.n_newton + 1, self.n_updates + len(free)
 
-
-def _gap(gradient: np.ndarray, below: np.ndarray, above: np.ndarray, slack: float) -> tuple[float, float]:
-    """Return the duality gap of a group at its best multiplier, and that; ``below``, ``above``: room to the bounds."""
-    multiplier = 0.0
-    if slack and len(gradient):
-        # The slope in b is the range of the variables with g_i < b less the sum of x - l: zero at a quantile.
-        order = np.argsort(gradient)
-        sums, wanted = np.cumsum((below + above)[order]), below.sum()
-        first, last = np.searchsorted(
-            sums, [(1 - SUM_ROUNDING) * wanted, (1 + SUM_ROUNDING) * wanted]
-        )  # any b between will do
-        ends = gradient[order[np.minimum([first, last], len(order) - 1)]]
-        multiplier = float(ends.mean())
-    excess = gradient - multiplier
-    return float(np.maximum(excess * below, -excess * above).sum()), multiplier
+    def factor(self, rows: np.ndarray) -> np.ndarray | None:
+        """Return the Cholesky factor of the rows and columns ``rows`` of K and its transpose in one; None if none."""
+        H, n = np.empty((len(rows), len(rows))), len(rows)
+        for ridge in (RIDGE * self.problem.rounding**2 * np.sqrt(n), self.problem.rounding):
+            gather(self.problem.K, rows, H)
+            H.flat[:: n + 1] += ridge * max(float(np.abs(H.diagonal()).max()), TINY)
+            factor, failed = dpotrf(H.T, lower=1, clean=0, overwrite_a=1)
+            if not failed:
+                mirror(factor.T)
+                return np.asarray(factor.T)
+        return None
 
 
-# The loops work on arrays one after the other, in passes as simple as can be, because these compile to vector
-# instructions. One pass that updates the gradient and tracks the best variables took twice as long.
 @compiled
-def _pair_steps(problem: _Problem, x: Array, gradient: Array, threshold: float, n_steps: int) -> tuple[int, bool, bool]:
-    """Take pair steps until that of the best pair is at the threshold; update ``x`` and ``gradient`` in place.
+def _survey(
+    problem: Problem, x: Array, gradient: Array, nearly: Array, least: Array, most: Array
+) -> tuple[float, float, float]:
+    """Return the objective, what its rounding errors are relative to, and the largest gradient.
 
-    Returns how many, and whether curvature and step lengths were those of a convex problem that has a minimum.
+    Lowers ``least`` to the least gradient of the variables of each group that can rise, and raises ``most`` likewise.
     """
-    K, diagonal, rows, lower, upper = problem.K, problem.diagonal, problem.rows, problem.lower, problem.upper
-    n, convex = len(x), True
-    cannot_rise, cannot_fall = np.where(x < upper, 0.0, np.inf), np.where(x > lower, 0.0, np.inf)
-    rising, falling, gains, scratch = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    row_i, row_j = np.empty(n, K.dtype), np.empty(n, K.dtype)
-    for n_taken in range(n_steps):
-        for v in range(n):  # -g where a variable can rise, g where it can fall, else minus infinity
-            rising[v] = -gradient[v] - cannot_rise[v]
-            falling[v] = gradient[v] - cannot_fall[v]
-        i, j, excess = _choose(problem, rising, falling, gains, row_i, scratch)
-        if excess <= threshold:
-            return n_taken, convex, True
-        d_i, room_i = (diagonal[i], upper[i] - x[i]) if i >= 0 else (0.0, np.inf)
-        d_j, room_j = (diagonal[j], x[j] - lower[j]) if j >= 0 else (0.0, np.inf)
-        curvature = d_i + d_j - (2.0 * K[rows[i], rows[j]] if i >= 0 and j >= 0 else 0.0)
-        convex = convex and curvature >= -problem.rounding * (abs(d_i) + abs(d_j))
-        room = min(room_i, room_j)
-        if curvature <= problem.flat and room == np.inf:
-            return n_taken, convex, False
-        step = min(excess / max(curvature, problem.flat), room)
-        for v, bound, signed, at_bound in ((i, upper, step, step == room_i), (j, lower, -step, step == room_j)):
-            if v >= 0:
-                x[v] = bound[v] if at_bound else min(max(x[v] + signed, lower[v]), upper[v])
-                cannot_rise[v] = 0.0 if x[v] < upper[v] else np.inf
-                cannot_fall[v] = 0.0 if x[v] > lower[v] else np.inf
-        add(gradient, _row(problem, i, row_i), step)
-        add(gradient, _row(problem, j, row_j), -step)
-    return n_steps, convex, True
+    value = sizes = squares = largest = 0.0
+    for k in range(len(least)):
+        for v in range(problem.offsets[k], problem.offsets[k + 1]):
+            g = gradient[v]
+            value += 0.5 * x[v] * (g + problem.linear[v])
+            sizes += np.sqrt(abs(problem.diagonal[v])) * abs(x[v])
+            squares += abs(problem.diagonal[v]) * x[v] * x[v]
+            largest = max(largest, abs(g))
+            if x[v] < problem.upper[v] - nearly[v]:
+                least[k] = min(least[k], g)
+            if x[v] > problem.lower[v] + nearly[v]:
+                most[k] = max(most[k], g)
+    return value, sizes * np.sqrt(squares), largest
 
 
 @compiled
-def _choose(
-    problem: _Problem, rising: Array, falling: Array, gains: Array, buffer: Array, scratch: Array
-) -> tuple[int, int, float]:
-    """Return which variable should rise and which should fall (-1: the slack), and by how much their g differ."""
-    diagonal, flat = problem.diagonal, problem.flat
-    best, i, j, excess = 0.0, -1, -1, 0.0
-    for k in range(len(problem.offsets) - 1):
-        start, stop = problem.offsets[k], problem.offsets[k + 1]
-        up = _argmax(rising[start:stop], scratch)
-        up = -1 if up < 0 or (problem.slack and rising[start + up] < 0.0) else start + up
-        if up < 0 and not problem.slack:
-            continue
-        g_up, d_up = (-rising[up], diagonal[up]) if up >= 0 else (0.0, 0.0)
-        row = _row(problem, up, buffer)
-        _gains(falling[start:stop], row[start:stop], diagonal[start:stop], g_up, d_up, flat, gains[start:stop])
-        down = start + _argmax(gains[start:stop], scratch)
-        gain, g_down = gains[down], falling[down]
-        if problem.slack and up >= 0 and g_up * g_up / max(d_up, flat) > gain:
-            down, gain, g_down = -1, g_up * g_up / max(d_up, flat), 0.0
-        if gain > best:
-            best, i, j, excess = gain, up, down, g_down - g_up
-    return i, j, excess
+def _best_multiplier(gradient: Array, x: Array, lower: Array, upper: Array, least: float, most: float) -> float:
+    """Return the multiplier at which the gap of a group is least: in the middle, where there are many.
+
+    The slope in b is the width of the box of all variables with g_i < b, less the sum of x - l: zero at a quantile.
+    All with a gradient below ``least`` or above ``most`` are at the bound where they should be.
+    """
+    values, weights = np.empty(len(x)), np.empty(len(x))
+    n, wanted, sure = 0, 0.0, 0.0
+    for v in range(len(x)):
+        wanted += x[v] - lower[v]
+        if gradient[v] < least:
+            sure += upper[v] - lower[v]
+        elif gradient[v] <= most:
+            values[n], weights[n] = gradient[v], upper[v] - lower[v]
+            n += 1
+    low = _quantile(values[:n], weights[:n], (1.0 - SUM_ROUNDING) * wanted - sure)
+    return 0.5 * (low + _quantile(values[:n], weights[:n], (1.0 + SUM_ROUNDING) * wanted - sure))
 
 
 @compiled
-def _row(problem: _Problem, v: int, buffer: Array) -> Array:
-    """Return the kernel row of a variable, with an entry for each variable; zeros for the slack."""
-    row = problem.K[problem.rows[v]]
-    if problem.plain and v >= 0:
-        return row
-    for k in range(len(buffer)):
-        buffer[k] = row[problem.rows[k]] if v >= 0 else 0.0
-    return buffer
+def _quantile(values: Array, weights: Array, wanted: float) -> float:
+    """Return the least value such that the values up to it have the wanted weight; the largest if there is none."""
+    values, weights = values.copy(), weights.copy()
+    n, pivot = len(values), 0.0
+    while n > 0:
+        a, b, c = values[0], values[n // 2], values[n - 1]
+        pivot = max(min(a, b), min(max(a, b), c))
+        below = equal = 0.0
+        for v in range(n):
+            below += weights[v] if values[v] < pivot else 0.0
+            equal += weights[v] if values[v] == pivot else 0.0
+        if below < wanted <= below + equal:
+            break
+        n_kept = 0
+        for v in range(n):
+            if values[v] < pivot if wanted <= below else values[v] > pivot:
+                values[n_kept], weights[n_kept] = values[v], weights[v]
+                n_kept += 1
+        wanted -= 0.0 if wanted <= below else below + equal
+        n = n_kept
+    return pivot
 
 
 @compiled
-def _gains(falling: Array, row: Array, diagonal: Array, g_up: float, d_up: float, flat: float, gains: Array) -> None:
-    """Set ``gains`` to twice what it gains to lower a variable as another rises, were there no box."""
-    for v in range(len(gains)):
-        excess = max(falling[v] - g_up, 0.0)
-        gains[v] = excess * excess / max(d_up + diagonal[v] - 2.0 * row[v], flat)
-
-
-@compiled
-def _argmax(values: Array, scratch: Array) -> int:
-    """Return the place of the largest entry, -1 if none is above minus infinity."""
-    lane = len(values) // 8  # eight lanes are folded into one first
-    for v in range(lane):
-        a = max(max(values[v], values[v + lane]), max(values[v + 2 * lane], values[v + 3 * lane]))
-        w = v + 4 * lane
-        b = max(max(values[w], values[w + lane]), max(values[w + 2 * lane], values[w + 3 * lane]))
-        scratch[v] = max(a, b)
-    best, place = -np.inf, -1
-    for v in range(lane):
-        if scratch[v] > best:
-            best, place = scratch[v], v
-    while place >= 0 and values[place] != best:
-        place += lane
-    for v in range(8 * lane, len(values)):
-        if values[v] > best:
-            best, place = values[v], v
-    return place
+def _gap(gradient: Array, x: Array, lower: Array, upper: Array, multiplier: float) -> float:
+    """Return the duality gap of a group at a multiplier."""
+    gap = 0.0
+    for v in range(len(x)):
+        excess = gradient[v] - multiplier
+        gap += max(excess * (x[v] - lower[v]), excess * (x[v] - upper[v]))
+    return gap
