@@ -8,7 +8,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import kernelweave
-from kernelweave import RBF, Linear, Normalized, OnColumns, Polynomial, Preprocessed, SSMKClassifier, SSMKRegressor
+from kernelweave import (
+    RBF,
+    Linear,
+    ManifoldKernel,
+    Normalized,
+    OnColumns,
+    Polynomial,
+    Preprocessed,
+    SSMKClassifier,
+    SSMKRegressor,
+    manifold_family,
+)
 from kernelweave.model_selection import SigmoidCalibratedClassifier
 from kernelweave.persistence import load, load_with_about, save
 from kernelweave.tables import TableError
@@ -33,9 +44,12 @@ def data():
     "make",
     [
         lambda: SSMKClassifier(LIBRARY),
+        lambda: SSMKClassifier([RBF(), ManifoldKernel(RBF(), 5)]),
+        lambda: SSMKClassifier([*manifold_family(n_neighbors=(5,)), OnColumns(ManifoldKernel(Linear()), [0, 2])]),
+        lambda: SSMKClassifier([Normalized(ManifoldKernel(RBF(), n_landmarks=20)), Linear() + ManifoldKernel(RBF())]),
         lambda: make_pipeline(StandardScaler(), SigmoidCalibratedClassifier(SSMKClassifier())),
     ],
-    ids=["every kind of kernel", "pipeline with calibration"],
+    ids=["every kind of kernel", "deformed", "deformed family", "inside others", "pipeline with calibration"],
 )
 def test_a_loaded_model_predicts_the_same(make, data, tmp_path):
     X, y = data
@@ -55,6 +69,19 @@ def test_a_loaded_model_still_knows_its_certificate(data, tmp_path):
     assert again.status_ is model.status_
     assert again.library_ == model.library_
     assert about == {"target": "height", "versions": [1, 2]}
+
+
+def test_a_file_holds_the_anchors_of_deformed_kernels_and_not_the_sample(tmp_path):
+    X = np.random.default_rng(0).normal(size=(2000, 4))
+    y = np.where(np.arange(2000) < 40, X[:, 0] > 0, np.nan)
+    kernels = manifold_family(n_neighbors=(5,), n_landmarks=25)
+    model = SSMKClassifier(kernels, column_scale="norm").fit(X, y)
+    save(model, tmp_path / "m.skops")
+    again = load(tmp_path / "m.skops")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert model.n_evaluations_ == again.expansion_.n_evaluations == 25
+    n_bytes = sum(len(pickle.dumps(group.bound)) for group in model.expansion_.groups)
+    assert n_bytes < 10_000  # the features of the sample have 400,000
 
 
 def test_objects_of_other_packages_are_refused(data, tmp_path):

@@ -6,7 +6,19 @@ import sklearn
 from scipy import sparse
 from sklearn.preprocessing import StandardScaler
 
-from kernelweave import RBF, FromCallable, KernelLibrary, Linear, Normalized, OnColumns, Polynomial, Preprocessed
+from kernelweave import (
+    RBF,
+    FromCallable,
+    KernelLibrary,
+    Linear,
+    ManifoldKernel,
+    Normalized,
+    OnColumns,
+    Polynomial,
+    Preprocessed,
+    SSMKClassifier,
+    manifold_family,
+)
 from kernelweave.kernels.base import BoundKernel
 from kernelweave.kernels.learned import CombinedKernel, KernelExpansion
 
@@ -206,3 +218,44 @@ def test_a_kernel_that_overflows_on_new_rows_is_named(X):
     expansion = KernelExpansion.from_columns(library, np.array([3, 45]), np.ones((2, 1)), np.zeros(1), ROW_NUMBERS)
     with pytest.raises(ValueError, match=r"The kernel Polynomial\(degree=100\) gave values that are not finite .* new"):
         expansion(1e6 * X)
+
+
+# Folded kernels
+
+
+def test_an_expansion_evaluates_a_common_base_once_at_its_anchors(X, X_new):
+    calls = []
+
+    def watched(A, B):
+        calls.append((len(A), len(B)))
+        return np.exp(-np.square(A[:, None] - B).sum(axis=2))
+
+    base = FromCallable(watched)
+    library = KernelLibrary([RBF(1.0), *manifold_family(base, n_neighbors=(3, 6)), ManifoldKernel(RBF(), 3)]).bind(
+        X, np.random.default_rng(0)
+    )
+    columns = np.array([3, 7, 40, 79, 100, 140, 210])
+    coef = np.random.default_rng(2).normal(size=(7, 2))
+    expansion = KernelExpansion.from_columns(library, columns, coef, np.zeros(2), ROW_NUMBERS)
+    calls.clear()
+    found = expansion(X_new)
+    assert calls == [(11, N_ROWS)]
+    assert expansion.n_evaluations == 2 + N_ROWS + N_ROWS
+    whole = np.hstack([kernel.against(X_new) for kernel in library.kernels])
+    np.testing.assert_allclose(found, whole[:, columns] @ coef, rtol=1e-9, atol=1e-12)
+    parts = expansion.split(X_new)
+    assert [group.kernel for group in expansion.groups] == [0, 1, 2, 3, 5]
+    assert [group.centers.tolist() for group in expansion.groups] == [[106, 114], [100, 178], [140], [140], [120]]
+    np.testing.assert_array_equal(expansion.groups[1].coef, coef[2:4])
+    for group in expansion.groups:
+        alone = library.kernels[group.kernel].against(X_new, (group.centers - 100) // 2) @ group.coef
+        np.testing.assert_allclose(parts[:, group.kernel], alone, rtol=1e-9, atol=1e-12)
+
+
+def test_a_model_of_folded_kernels_does_not_keep_the_features_of_all_rows():
+    X = np.random.default_rng(0).normal(size=(3000, 5))
+    y = np.full(3000, -1)
+    y[:40] = X[:40, 0] > 0
+    model = SSMKClassifier(ManifoldKernel(RBF(), n_landmarks=30)).fit(X, y)
+    assert model.n_evaluations_ == 30
+    assert len(pickle.dumps(model.expansion_)) < 8 * 3000 * 3  # the features alone have ten times as many bytes

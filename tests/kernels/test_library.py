@@ -228,3 +228,17 @@ def test_priority_follows_a_kernel_whose_name_changes():
 )
 def test_a_kernel_made_of_others_costs_at_least_what_they_cost(wrapped, parts):
     assert wrapped.cost >= sum(part.cost for part in parts)
+
+
+def test_recipes_of_one_kind_are_bound_together_in_order_each_with_its_own_stream(monkeypatch, X):
+    seen = []
+
+    def together(cls, kernels, X, rngs, sample_weight=None):
+        seen.append([kernel.multiple for kernel in kernels])
+        return [kernel.bind(X, rng, sample_weight) for kernel, rng in zip(kernels, rngs, strict=True)]
+
+    kernels = [RBF("median"), Linear(), RBF("median", 4.0), Preprocessed(RBFSampler(n_components=3), Linear()), RBF()]
+    expected = bound_to(kernels, X).columns(np.arange(5 * N_ROWS))
+    monkeypatch.setattr(RBF, "bind_together", classmethod(together))
+    np.testing.assert_array_equal(bound_to(kernels, X).columns(np.arange(5 * N_ROWS)), expected)
+    assert seen == [[1.0, 4.0, 1.0]]

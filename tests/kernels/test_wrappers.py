@@ -18,6 +18,7 @@ from kernelweave import (
     FromCallable,
     KernelLibrary,
     Linear,
+    ManifoldKernel,
     Normalized,
     OnColumns,
     Polynomial,
@@ -302,6 +303,7 @@ PSD_KERNELS = [
     Linear() + RBF(),
     Preprocessed(StandardScaler(), RBF()),
     FromCallable(rbf_kernel),
+    ManifoldKernel(RBF(), 4),
 ]
 MISSING, PRESENT = np.array([2, 7, 8, 20]), np.setdiff1d(np.arange(30), [2, 7, 8, 20])
 

@@ -14,11 +14,12 @@ from __future__ import annotations
 import math
 import numbers
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone
 
 Rows = np.ndarray | slice
@@ -42,6 +43,32 @@ class Kernel(ABC):
     @abstractmethod
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Tie the recipe to the rows of ``X``; whatever is drawn at random is drawn from ``rng``."""
+
+    @classmethod
+    def bind_together(
+        cls,
+        kernels: Sequence[Any],
+        X: Any,
+        rngs: Sequence[np.random.Generator],
+        sample_weight: np.ndarray | None = None,
+    ) -> list[BoundKernel]:
+        """Tie several recipes of this class to the same rows; a class whose recipes can share work overrides it.
+
+        Parameters
+        ----------
+        kernels : sequence of Kernel
+            Instances of this class.
+        X : array or CSR of shape (n_rows, n_features)
+        rngs : sequence of numpy.random.Generator
+            One for each recipe.
+        sample_weight : ndarray of shape (n_rows,), optional
+
+        Returns
+        -------
+        list of BoundKernel
+            In the order of ``kernels``.
+        """
+        return [kernel.bind(X, rng, sample_weight) for kernel, rng in zip(kernels, rngs, strict=True)]
 
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
         """Return the recipe with column names replaced by positions (only :class:`OnColumns` has any)."""
@@ -169,6 +196,21 @@ class BoundKernel(ABC):
 
     def factor(self) -> np.ndarray | None:
         """Return ``Z`` with ``K = Z Z'`` where that is smaller than ``K``; None where there is none."""
+        return None
+
+    def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray] | None:
+        """Return a cheaper kernel, and its coefficients, that sum to the same function; None where there is none.
+
+        Parameters
+        ----------
+        coef : ndarray of shape (n_rows, n_outputs)
+
+        Returns
+        -------
+        (BoundKernel, ndarray) or None
+            ``other`` and ``folded`` with ``against(X) @ coef == other.against(X) @ folded`` for all ``X``. Kernels that
+            may be folded into the same one return the same object.
+        """
         return None
 
     @abstractmethod
@@ -357,6 +399,13 @@ class BoundProduct(BoundKernel):
 def count(rows: Rows, n_rows: int) -> int:
     """Return how many rows an index argument names."""
     return len(range(*rows.indices(n_rows))) if isinstance(rows, slice) else len(rows)
+
+
+def batches(n_items: int, width: int) -> Iterator[slice]:
+    """Cut items of ``width`` numbers each into parts that fit a share of the working memory."""
+    size = max(1, int(BLOCK_SHARE * get_config()["working_memory"] * 2**20 / (8 * max(1, width))))
+    for start in range(0, n_items, size):
+        yield slice(start, min(start + size, n_items))
 
 
 def require_kernel(owner: str, kernel: Any) -> None:

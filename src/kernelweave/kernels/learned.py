@@ -7,6 +7,9 @@ one coefficient for each column and gives a :class:`KernelExpansion`
 
 which holds only the active kernels and their active centres. A composite model is the special case
 :math:`\alpha_j^p = w_p \alpha_j`.
+
+A deformed kernel is dense in its base, :math:`\tilde k(x, x_j) = \sum_a c_{ja} k(x, a)`: what is evaluated is then the
+base at its anchors :math:`a` with *folded* coefficients, once for all the kernels that share it.
 """
 
 from __future__ import annotations
@@ -16,9 +19,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn import get_config
 
-from .base import BLOCK_SHARE, BoundKernel, BoundSum
+from .base import BoundKernel, BoundSum, batches
 
 
 class CombinedKernel(BoundSum):
@@ -52,7 +54,9 @@ class ExpansionGroup:
         Row numbers of the training sample.
     coef : ndarray of shape (n_centers, n_outputs)
     bound : BoundKernel
-        The kernel, which keeps only the centres.
+        What is evaluated: the kernel, which keeps only the centres, or the one it folds into.
+    bound_coef : ndarray of shape (bound.n_rows, n_outputs)
+        Its coefficients; ``coef`` where nothing was folded.
     """
 
     kernel: int
@@ -61,6 +65,7 @@ class ExpansionGroup:
     centers: np.ndarray
     coef: np.ndarray
     bound: BoundKernel
+    bound_coef: np.ndarray
 
 
 class KernelExpansion:
@@ -73,7 +78,7 @@ class KernelExpansion:
     n_kernels : int
         Size of the library the groups come from.
     n_evaluations : int
-        Kernel values that one new row costs.
+        Kernel values that one new row costs; those that kernels share are counted once.
     """
 
     def __init__(self, groups: Sequence[ExpansionGroup], intercept: np.ndarray, n_kernels: int):
@@ -102,23 +107,23 @@ class KernelExpansion:
         for p in np.unique(kernel):
             here = np.flatnonzero(kernel == p)
             here = here[np.argsort(center[here])]
-            bound = library.kernels[p].restrict(center[here])
-            entry = library.entries[p]
+            entry, bound = library.entries[p], library.kernels[p].restrict(center[here])
+            evaluated = bound.fold(coef[here]) or (bound, coef[here])
             groups.append(
-                ExpansionGroup(int(p), entry.name, entry.source, row_numbers[center[here]], coef[here], bound)
+                ExpansionGroup(int(p), entry.name, entry.source, row_numbers[center[here]], coef[here], *evaluated)
             )
         return cls(groups, np.asarray(intercept, dtype=np.float64), len(library.kernels))
 
     @property
     def n_evaluations(self) -> int:
         """Kernel values that one new row costs."""
-        return sum(len(group.centers) for group in self.groups)
+        return sum(groups[0].bound.n_rows for groups in self._sharing())
 
     def __call__(self, X: Any) -> np.ndarray:
         """Return the outputs at the rows of ``X``, shape ``(n_rows, n_outputs)``."""
         out = np.tile(self.intercept, (X.shape[0], 1))
         for rows, group, values in self._walk(X):
-            out[rows] += values @ group.coef
+            out[rows] += values @ group.bound_coef
         return out
 
     def split(self, X: Any) -> np.ndarray:
@@ -131,18 +136,24 @@ class KernelExpansion:
         active = [group.kernel for group in self.groups] or list(range(self.n_kernels))
         out[:, active] += self.intercept / len(active)
         for rows, group, values in self._walk(X):
-            out[rows, group.kernel] += values @ group.coef
+            out[rows, group.kernel] += values @ group.bound_coef
         return out
 
     def _walk(self, X: Any) -> Iterator[tuple[slice, ExpansionGroup, np.ndarray]]:
-        for group in self.groups:
-            width = len(group.centers) + X.shape[1]  # the block, and the rows it is computed from
-            height = max(1, int(BLOCK_SHARE * get_config()["working_memory"] * 2**20 / (8 * width)))
-            for start in range(0, X.shape[0], height):
-                rows = slice(start, min(start + height, X.shape[0]))
-                values = group.bound.against(X[rows])
+        for groups in self._sharing():
+            bound = groups[0].bound
+            for rows in batches(X.shape[0], bound.n_rows + X.shape[1]):  # the block, and the rows it is computed from
+                values = bound.against(X[rows])
                 if not np.isfinite(values).all():
                     raise ValueError(
-                        f"The kernel {group.name} gave values that are not finite (NaN or inf) on the new rows."
+                        f"The kernel {groups[0].name} gave values that are not finite (NaN or inf) on the new rows."
                     )
-                yield rows, group, values
+                for group in groups:
+                    yield rows, group, values
+
+    def _sharing(self) -> list[list[ExpansionGroup]]:
+        """Return the groups, those together that evaluate the same kernel."""
+        by_kernel: dict[int, list[ExpansionGroup]] = {}
+        for group in self.groups:
+            by_kernel.setdefault(id(group.bound), []).append(group)
+        return list(by_kernel.values())

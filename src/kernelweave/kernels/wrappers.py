@@ -160,6 +160,11 @@ class BoundPreprocessed(BoundKernel):
         """Return the inner kernel's factor."""
         return self.kernel.factor()
 
+    def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray] | None:
+        """Fold the inner kernel; the transformer stays as fitted."""
+        folded = self.kernel.fold(coef)
+        return None if folded is None else (BoundPreprocessed(self.transformer, folded[0]), folded[1])
+
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Restrict the inner kernel; the transformer stays as fitted."""
         return BoundPreprocessed(self.transformer, self.kernel.restrict(rows))
@@ -281,6 +286,11 @@ class BoundOnColumns(BoundKernel):
     def factor(self) -> np.ndarray | None:
         """Return the inner kernel's factor."""
         return self.kernel.factor()
+
+    def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray] | None:
+        """Fold the inner kernel, which sees the same columns."""
+        folded = self.kernel.fold(coef)
+        return None if folded is None else (BoundOnColumns(folded[0], self.columns), folded[1])
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Restrict the inner kernel."""

@@ -1,0 +1,330 @@
+r"""Kernels deformed along the data: functions that vary between neighbours become expensive.
+
+The norm of a kernel's space is enlarged by how much a function varies over a graph of nearest neighbours,
+
+.. math:: \lVert f \rVert_{\sim}^2 = \lVert f \rVert^2 + r \, f_X^\top M f_X, \qquad M = L^p,
+
+with :math:`f_X` the values of :math:`f` at the :math:`n` bound rows and :math:`L` the Laplacian of the graph. That is
+again the space of a kernel [1]_,
+
+.. math:: \tilde k(x, z) = k(x, z) - k_x^\top r M (I + r K M)^{-1} k_z, \qquad k_x = (k(x, x_1), \dots, k(x, x_n)),
+
+which is :math:`(I + r K M)^{-1} K` on the bound rows and defined everywhere: no graph is built to predict.
+
+Numbers. With the features :math:`z(x) = R^{-1} k(A, x)` of anchors :math:`A` that span all bound rows, or of landmarks
+where there are too many (``lowrank.py``), their matrix :math:`Z` at the bound rows and
+:math:`C C^\top = I + r Z^\top M Z`
+
+.. math:: \tilde k(x, z) = \bigl(C^{-1} z(x)\bigr)^\top C^{-1} z(z) + \bigl(k(x, z) - z(x)^\top z(z)\bigr).
+
+The bracket vanishes where one of the two is a bound row. This form is positive semi-definite whatever the rounding, no
+:math:`n \times n` system is solved, and of kernels that share a base only :math:`C` differs. With landmarks the base is
+the Nystroem kernel :math:`z(x)^\top z(z)` itself and there is no bracket.
+
+References
+----------
+.. [1] V. Sindhwani, P. Niyogi and M. Belkin, "Beyond the point cloud: from transductive to semi-supervised learning",
+   ICML 2005.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from .base import ALL, BoundKernel, Kernel, Rows, batches, require_kernel
+from .graph import EDGE_WEIGHTS, METRICS, kernel_neighbor_graph, neighbor_graph, power_form
+from .graph import laplacian as graph_laplacian
+from .lowrank import AnchorFeatures, anchored, solve_lower
+from .pointwise import RBF, Precomputed, _as_floats
+
+EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
+LANDMARKS = 1000  # "auto": above, so many rows are drawn
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ManifoldKernel(Kernel):
+    r"""A kernel deformed so that its functions vary slowly between neighbouring rows, labelled or not.
+
+    .. math:: \tilde k(x, z) = k(x, z) - k_x^\top r M (I + r K M)^{-1} k_z, \qquad M = L^p,
+
+    with :math:`k` the base kernel, :math:`K` its matrix at the rows it is bound to, :math:`k_x` its values between
+    :math:`x` and these rows, and :math:`L` the Laplacian of the graph of their nearest neighbours.
+
+    Parameters
+    ----------
+    base : Kernel
+        The kernel to deform; positive semi-definite.
+    n_neighbors : int, default=10
+        Neighbours of each row in the graph, which is symmetrised by OR; cut at the number of other rows.
+    degree : int, default=2
+        The power :math:`p` of the Laplacian.
+    ratio : float, default=1.0
+        How much variation along the graph costs, relative to the base's own norm:
+        :math:`r = \mathrm{ratio} / \mathrm{mean}_i k(x_i, x_i)`. Scaling features or kernel therefore changes nothing,
+        and for kernels with :math:`k(x, x) = 1` it is :math:`r` as in the literature. 0 is the base itself.
+    metric : {"euclidean", "cosine", "kernel"}, default="euclidean"
+        How far rows are from each other: as rows of ``X``, as rows of ``X`` of length one, or in the feature space of
+        ``base``. The last evaluates all pairs of rows, and is the one for :class:`Precomputed` bases.
+    weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
+        Weights of the edges: ``exp(-d^2 / (2 t^2))`` with ``t`` the mean length of an edge, 1, or
+        ``exp(-d^2 / (t_i t_j))`` with ``t_i`` the distance of row ``i`` to its last neighbour.
+    laplacian : {"normalized", "unnormalized"}, default="normalized"
+        :math:`I - D^{-1/2} W D^{-1/2}` or :math:`D - W`.
+    n_landmarks : "auto", int or None, default="auto"
+        Rows that the base's functions are spanned by, drawn without replacement. None: all rows, which is exact and
+        takes memory for an ``n_rows x n_rows`` matrix. Fewer: the base is replaced by its Nystroem approximation;
+        memory is ``n_rows x n_landmarks``, and a prediction costs ``n_landmarks`` values of the base kernel.
+        ``"auto"``: all of up to 2000 rows, else 1000.
+
+    Notes
+    -----
+    The graph is part of what is learned from the rows the kernel is bound to, so give the estimator the unlabelled rows
+    as well. Sample weights enter the base and the mean of its diagonal; the graph takes all rows alike. Kernels of one
+    library that have base, landmarks or graph in common compute them once, and a model evaluates a common base once.
+
+    References
+    ----------
+    V. Sindhwani, P. Niyogi and M. Belkin, "Beyond the point cloud: from transductive to semi-supervised learning",
+    ICML 2005.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelweave import RBF, ManifoldKernel, SSMKClassifier
+    >>> X, classes = make_moons(200, noise=0.05, random_state=0)
+    >>> y = np.full(200, -1)
+    >>> y[:6] = classes[:6]
+    >>> for kernel in (RBF(multiple=10.0), ManifoldKernel(RBF(multiple=10.0), ratio=100.0)):
+    ...     print(float(np.mean(SSMKClassifier(kernel).fit(X, y).predict(X) == classes)))
+    0.68
+    1.0
+    """
+
+    own_cost = 50.0  # with a thousand anchors
+    keeps_psd = True
+
+    base: Kernel
+    n_neighbors: int = 10
+    degree: int = 2
+    ratio: float = 1.0
+    metric: str = "euclidean"
+    weights: str = "gaussian"
+    laplacian: str = "normalized"
+    n_landmarks: int | str | None = "auto"
+
+    def __post_init__(self) -> None:
+        require_kernel("ManifoldKernel", self.base)
+        _require_count("n_neighbors", self.n_neighbors)
+        _require_count("degree", self.degree)
+        if not _is_number(self.ratio, numbers.Real) or not 0 <= self.ratio < math.inf:
+            raise ValueError(f"ManifoldKernel got ratio={self.ratio!r}; expected a number, 0 or more.")
+        _require_one_of("metric", self.metric, (*METRICS, "kernel"))
+        _require_one_of("weights", self.weights, EDGE_WEIGHTS)
+        _require_one_of("laplacian", self.laplacian, ("normalized", "unnormalized"))
+        if self.n_landmarks is not None and self.n_landmarks != "auto":
+            _require_count("n_landmarks", self.n_landmarks, '"auto", None (all rows) or a whole number, 1 or more')
+        if self.metric != "kernel" and _is_precomputed(self.base):
+            raise ValueError(
+                f"ManifoldKernel got metric={self.metric!r} for a base with a precomputed matrix, whose X holds row "
+                'numbers: distances between them mean nothing. Pass metric="kernel" for those of the kernel.'
+            )
+
+    @property
+    def allows_missing(self) -> bool:
+        """Whether missing values have a meaning: not as rows of ``X``, so only where the base measures distances."""
+        return self.metric == "kernel" and self.base.allows_missing
+
+    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
+        """Bind the base, build the graph and deform."""
+        return self.bind_together([self], X, [rng], sample_weight)[0]
+
+    @classmethod
+    def bind_together(
+        cls,
+        kernels: Sequence[ManifoldKernel],
+        X: Any,
+        rngs: Sequence[np.random.Generator],
+        sample_weight: np.ndarray | None = None,
+    ) -> list[BoundKernel]:
+        """Bind several, each base, graph and quadratic form once; what is shared draws from the first one's ``rng``."""
+        bound: dict[int, BoundKernel] = {}
+        families: dict[tuple[Kernel, int], list[int]] = {}
+        for p, kernel in enumerate(kernels):
+            if kernel.ratio == 0:
+                bound[p] = kernel.base.bind(X, rngs[p], sample_weight)
+            else:
+                families.setdefault((kernel.base, kernel._n_candidates(X.shape[0])), []).append(p)
+        if families and X.dtype == np.float32:
+            X = X.astype(np.float64)  # the triangular solves would blow single precision's rounding up
+        graphs: dict[Any, Any] = {}
+        for (recipe, n_candidates), places in families.items():
+            rng = rngs[places[0]]
+            base = recipe.bind(X, rng, sample_weight)
+            features, Z = anchored(base, recipe, n_candidates, rng)
+            size = float(np.average(base.diag().astype(np.float64), weights=sample_weight)) or 1.0
+            forms: dict[Any, np.ndarray] = {}
+            for p in places:
+                kernel = kernels[p]
+                graph = kernel._graph_key(n_candidates)
+                form = (graph, kernel.laplacian, kernel.degree)
+                if graph not in graphs:
+                    graphs[graph] = kernel._graph(X, base, rng)
+                if form not in forms:
+                    L = graph_laplacian(graphs[graph], kernel.laplacian == "normalized")
+                    forms[form] = power_form(L, Z, kernel.degree) / size
+                bound[p] = BoundManifold(features, Z, _deformation(forms[form], kernel))
+        return [bound[p] for p in range(len(kernels))]
+
+    def _n_candidates(self, n_rows: int) -> int:
+        if self.n_landmarks == "auto":
+            return n_rows if n_rows <= EXACT_ROWS else LANDMARKS
+        return n_rows if self.n_landmarks is None else min(n_rows, int(self.n_landmarks))
+
+    def _graph_key(self, n_candidates: int) -> tuple[Any, ...]:
+        key = (self.metric, self.weights, int(self.n_neighbors))
+        return (*key, self.base, n_candidates) if self.metric == "kernel" else key  # then it is that of one bound base
+
+    def _graph(self, X: Any, base: BoundKernel, rng: np.random.Generator) -> Any:
+        if self.metric == "kernel":
+            return kernel_neighbor_graph(base, self.n_neighbors, self.weights)
+        return neighbor_graph(_as_floats(X, self), self.n_neighbors, self.metric, self.weights, rng)
+
+
+def manifold_family(
+    base: Kernel | Sequence[Kernel] | None = None,
+    ratios: Sequence[float] = (1.0,),
+    n_neighbors: Sequence[int] = (20, 50),
+    degrees: Sequence[int] = (2, 5),
+    metric: str = "euclidean",
+    weights: str = "gaussian",
+    laplacian: str = "normalized",
+    n_landmarks: int | str | None = "auto",
+) -> list[ManifoldKernel]:
+    """Return deformed kernels for every base, number of neighbours, degree and ratio; ``base`` is ``RBF()`` by default.
+
+    In a library they share bound bases, graphs and quadratic forms: a further ratio costs one Cholesky factorisation.
+
+    Examples
+    --------
+    >>> from kernelweave import RBF, manifold_family
+    >>> manifold_family(RBF(multiple=4.0), n_neighbors=(10,), degrees=(1, 2))
+    [ManifoldKernel(RBF(multiple=4.0), degree=1), ManifoldKernel(RBF(multiple=4.0))]
+    """
+    bases = [RBF()] if base is None else [base] if isinstance(base, Kernel) else list(base)
+    return [
+        ManifoldKernel(kernel, n, degree, ratio, metric, weights, laplacian, n_landmarks)
+        for kernel in bases
+        for n in n_neighbors
+        for degree in degrees
+        for ratio in ratios
+    ]
+
+
+class BoundManifold(BoundKernel):
+    r"""A deformed kernel, held as the features ``Z`` of its rows and the triangular factor of the deformation.
+
+    Parameters
+    ----------
+    features : AnchorFeatures
+        Shared by all kernels that deform the same base.
+    Z : ndarray of shape (n_rows, n_anchors)
+        The features of the bound rows; shared likewise.
+    root : ndarray of shape (n_anchors, n_anchors)
+        Lower triangular :math:`C` with :math:`C C^\top = I + r Z^\top M Z`.
+    """
+
+    def __init__(self, features: AnchorFeatures, Z: np.ndarray, root: np.ndarray):
+        self.features = features
+        self.Z = Z
+        self.root = root
+        self.n_rows = len(Z)
+
+    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
+        """Return inner products of deformed features; exactly symmetric where rows and columns are the same."""
+        left = self.Z[rows]
+        if rows is cols or np.array_equal(np.arange(self.n_rows)[rows], np.arange(self.n_rows)[cols]):
+            half = solve_lower(self.root, left.T)
+            return half.T @ half
+        return self._inner(left, self.Z[cols])
+
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Return inner products of the deformed features of new rows and of bound rows."""
+        return self._inner(self.features.of(X_new), self.Z[cols])
+
+    def diag(self) -> np.ndarray:
+        """Return the squared lengths of the deformed features."""
+        parts = [self._squared_lengths(self.Z[rows]) for rows in batches(self.n_rows, 2 * self.Z.shape[1])]
+        return np.concatenate(parts) if parts else np.empty(0)
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Return the deformed kernel of each new row with itself."""
+        Z_new = self.features.of(X_new)
+        return self._squared_lengths(Z_new) + self.features.outside(X_new, Z_new)
+
+    def factor(self) -> np.ndarray | None:
+        """Return the deformed features where they are at most half as many as the rows."""
+        return solve_lower(self.root, self.Z.T).T if 2 * self.Z.shape[1] <= self.n_rows else None
+
+    def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray]:
+        """Return the base at the anchors, and the coefficients there that give the same function."""
+        deformed = self._smoothed(self.Z.T @ coef)
+        return self.features.base, solve_lower(self.features.root, deformed, transposed=True)
+
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        """Keep the features of some rows."""
+        return BoundManifold(self.features, self.Z[rows], self.root)
+
+    def _inner(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        if len(left) <= len(right):  # two triangular solves for the few are cheaper than one for each
+            return self._smoothed(left.T).T @ right.T
+        return left @ self._smoothed(right.T)
+
+    def _smoothed(self, B: np.ndarray) -> np.ndarray:
+        return solve_lower(self.root, solve_lower(self.root, B), transposed=True)
+
+    def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
+        half = solve_lower(self.root, Z.T)
+        return np.einsum("ij,ij->j", half, half)
+
+
+def _deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:
+    """Return the lower triangular root of ``I + ratio * form``."""
+    with np.errstate(over="ignore"):
+        enlarged = kernel.ratio * form
+    enlarged[np.diag_indices_from(enlarged)] += 1.0
+    if not enlarged.size:
+        return enlarged
+    try:
+        return linalg.cholesky(enlarged.T, lower=True, overwrite_a=True)  # in place: LAPACK's order of columns
+    except (linalg.LinAlgError, ValueError):
+        raise ValueError(
+            f"{kernel!r} is deformed beyond what double precision resolves (I + r Z'MZ is not positive definite after "
+            'rounding). Use a smaller ratio or degree, or laplacian="normalized".'
+        ) from None
+
+
+def _is_precomputed(kernel: Kernel) -> bool:
+    children = [child for child in kernel._children().values() if isinstance(child, Kernel)]
+    return isinstance(kernel, Precomputed) or any(map(_is_precomputed, children))
+
+
+def _is_number(value: Any, kind: Any) -> bool:
+    return isinstance(value, kind) and not isinstance(value, bool)
+
+
+def _require_count(name: str, value: Any, expected: str = "a whole number, 1 or more") -> None:
+    if not (_is_number(value, numbers.Integral) and value >= 1):
+        raise ValueError(f"ManifoldKernel got {name}={value!r}; expected {expected}.")
+
+
+def _require_one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
+    if value not in allowed:
+        raise ValueError(f"ManifoldKernel got {name}={value!r}; expected one of {', '.join(map(repr, allowed))}.")
