@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimators.cg_boost import CGBoostClassifier, CGBoostRegressor
+    from .estimators.lapsvm import LapSVMClassifier
     from .estimators.mkl import MKLClassifier, MKLRegressor
     from .estimators.one_class import CGBoostOneClass
     from .estimators.path import CGBoostClassifierCV, cg_boost_path
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
+    from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
     from .kernels.groups import one_kernel_per_group
     from .kernels.library import KernelLibrary
+    from .kernels.manifold import ManifoldKernel, manifold_family
     from .kernels.pointwise import RBF, FromCallable, Linear, Polynomial, Precomputed, Sigmoid, rbf_family
     from .kernels.wrappers import Normalized, OnColumns, Preprocessed
     from .model_selection import SemiSupervisedSplit
@@ -32,8 +35,10 @@ __all__ = [
     "FromCallable",
     "OnColumns",
     "Precomputed",
+    "ManifoldKernel",
     "KernelLibrary",
     "rbf_family",
+    "manifold_family",
     "one_kernel_per_group",
     # models
     "CGBoostClassifier",
@@ -45,6 +50,9 @@ __all__ = [
     "SSMKRegressor",
     "MKLClassifier",
     "MKLRegressor",
+    "LapSVMClassifier",
+    "TSVMClassifier",
+    "TSVMMKLClassifier",
     # model selection
     "SemiSupervisedSplit",
     # files
@@ -62,8 +70,10 @@ _HOME = {
     "FromCallable": "kernels.pointwise",
     "OnColumns": "kernels.wrappers",
     "Precomputed": "kernels.pointwise",
+    "ManifoldKernel": "kernels.manifold",
     "KernelLibrary": "kernels.library",
     "rbf_family": "kernels.pointwise",
+    "manifold_family": "kernels.manifold",
     "one_kernel_per_group": "kernels.groups",
     "CGBoostClassifier": "estimators.cg_boost",
     "CGBoostRegressor": "estimators.cg_boost",
@@ -74,6 +84,9 @@ _HOME = {
     "SSMKRegressor": "estimators.ssmk",
     "MKLClassifier": "estimators.mkl",
     "MKLRegressor": "estimators.mkl",
+    "LapSVMClassifier": "estimators.lapsvm",
+    "TSVMClassifier": "estimators.tsvm",
+    "TSVMMKLClassifier": "estimators.tsvm",
     "SemiSupervisedSplit": "model_selection",
     "save": "persistence",
     "load": "persistence",

@@ -21,7 +21,7 @@ from sklearn.svm import SVC, SVR
 
 from .estimators.ssmk import SSMKClassifier, SSMKRegressor
 from .filling import ClassModel, NumberModel
-from .kernels.library import KernelLibrary, default_library
+from .kernels.library import KernelLibrary, deformed_kernels
 from .kernels.pointwise import Linear, rbf_family
 from .kernels.wrappers import OnColumns
 from .model_selection import SemiSupervisedSplit, SigmoidCalibratedClassifier
@@ -120,7 +120,7 @@ def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: Label
     job = _Classes if task == "classification" else _Numbers
     if groups is None:
         groups = duplicate_groups(X, ~empty)
-    work = job(X, cells, empty, groups, _library(encoder, plan), options, clock)
+    work = job(X, cells, empty, groups, _library(encoder, plan, X), options, clock)
     work.fit(stage)
     stage("filling in the labels", 0.95)
     filled, beside = work.model.cells(X[empty], options.target)
@@ -205,7 +205,7 @@ class _Work:
         cells: np.ndarray,
         empty: np.ndarray,
         groups: np.ndarray | None,
-        library: KernelLibrary,
+        library: KernelLibrary | None,
         options: LabelingOptions,
         clock: _Clock,
     ):
@@ -433,15 +433,14 @@ def _check_labels(empty: np.ndarray, target: str) -> None:
         raise LabelingError(f"The column {target!r} is empty: label some rows first.")
 
 
-def _library(encoder: Any, plan: ColumnPlan) -> KernelLibrary:
-    """Return the default library, or one family of kernels for each source."""
+def _library(encoder: Any, plan: ColumnPlan, X: np.ndarray) -> KernelLibrary | None:
+    """Return one family of kernels for each source, and what follows all of them; None: the default library."""
     sources = source_positions(encoder, plan)
     if len(sources) < 2:
-        return default_library()
-    return KernelLibrary(
-        [
-            (f"{name}: {kernel!r}", OnColumns(kernel, list(positions), source=name))
-            for name, positions in ((source or "other columns", where) for source, where in sources.items())
-            for kernel in (Linear(), *rbf_family())
-        ]
-    )
+        return None
+    families = [
+        (f"{name}: {kernel!r}", OnColumns(kernel, list(positions), source=name))
+        for name, positions in ((source or "other columns", where) for source, where in sources.items())
+        for kernel in (Linear(), *rbf_family())
+    ]
+    return KernelLibrary([*families, *deformed_kernels(X)])

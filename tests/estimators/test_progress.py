@@ -36,7 +36,7 @@ def test_silence_by_default(data, capsys):
 def test_a_line_for_each_round(data, capsys):
     model = SSMKClassifier(verbose=2).fit(*data)
     lines = capsys.readouterr().err.splitlines()
-    assert "6 kernels x 40 centres; to look at all columns once takes about" in lines[0]
+    assert "10 kernels x 40 centres; to look at all columns once takes about" in lines[0]
     assert len(lines) == 1 + model.n_iter_
     assert "relative gap" in lines[1]
 

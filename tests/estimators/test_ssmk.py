@@ -29,7 +29,10 @@ from kernelweave import (
     SemiSupervisedSplit,
     Sigmoid,
     SSMKClassifier,
+    rbf_family,
 )
+from kernelweave.estimators import ssmk
+from kernelweave.kernels import library
 from kernelweave.solvers.margin import classification_rows
 from kernelweave.solvers.reference import full_lp
 from kernelweave.solvers.result import Status
@@ -123,7 +126,7 @@ def test_unlabeled_rows_may_be_centers_and_change_the_model():
 
 def test_prediction_uses_the_active_centers_only():
     X, y, _ = partly_labeled(4, n=300)
-    model = SSMKClassifier().fit(X, y)
+    model = SSMKClassifier([Linear(), rbf_family()]).fit(X, y)
     assert model.n_evaluations_ == model.n_columns_ == sum(len(group.centers) for group in model.expansion_.groups)
     assert all(group.bound.n_rows == len(group.centers) for group in model.expansion_.groups)
     assert model.n_columns_ < 40
@@ -474,3 +477,17 @@ def test_an_interrupted_fit_leaves_the_earlier_model():
 def test_an_unknown_nested_parameter_is_named():
     with pytest.raises(ValueError, match="RBF has no parameter 'width'"):
         SSMKClassifier(RBF()).set_params(kernels__width=2.0)
+
+
+def test_deformed_kernels_join_the_default_library_where_rows_are_unlabeled(monkeypatch):
+    X, y, truth = partly_labeled(5, n=120)
+    with_graph = SSMKClassifier(random_state=0).fit(X, y)
+    plain = SSMKClassifier(random_state=0).fit(X, truth)
+    assert sum("ManifoldKernel" in name for name in with_graph.library_.names) == 4
+    assert not any("ManifoldKernel" in name for name in plain.library_.names)
+    assert "deformed" not in with_graph.certificate_.scope
+    monkeypatch.setattr(library, "MANIFOLD_ROWS", 100)
+    monkeypatch.setattr(ssmk, "MANIFOLD_ROWS", 100)
+    large = SSMKClassifier(random_state=0).fit(X, y)
+    assert large.library_ == plain.library_
+    assert "no deformed kernels, since there are more than 100 rows" in large.certificate_.scope

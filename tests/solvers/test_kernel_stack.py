@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 
+from kernelweave.solvers import kernel_stack
 from kernelweave.solvers.kernel_stack import BLOCK_ROWS, FEW_VECTORS, Diagonal, Factor, KernelStack
 
 N = 2 * BLOCK_ROWS + 9  # blocks, and a rest
@@ -40,6 +41,19 @@ def test_the_sum_is_formed_in_the_same_memory_again():
     second = stack.combine(2.0 * weights)
     assert second is first
     assert second == pytest.approx(2.0 * matrices.sum(axis=0))
+
+
+def test_the_sum_is_formed_once_for_the_same_weights_and_ridge(monkeypatch):
+    members, scales, matrices = kernels()
+    stack, weights, formed = KernelStack(members, scales), np.ones(len(members)), []
+    mirror = kernel_stack._mirror
+    monkeypatch.setattr(kernel_stack, "_mirror", lambda out: formed.append(1) or mirror(out))
+    stack.combine(weights)
+    assert stack.combine(weights.copy(), np.zeros(N)) == pytest.approx(matrices.sum(axis=0))
+    assert len(formed) == 1
+    stack.combine(weights, 1.0)
+    assert stack.combine(weights) == pytest.approx(matrices.sum(axis=0))
+    assert len(formed) == 3
 
 
 @pytest.mark.parametrize("n_vectors", [1, 2, FEW_VECTORS + 2])

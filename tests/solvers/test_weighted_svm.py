@@ -98,13 +98,3 @@ def test_the_outer_gap_vanishes_at_no_weights_but_the_best(norm):
     assert value.outer_gap == pytest.approx(0.5 * (best - value.weights @ q), rel=5e-3)
     assert value.gap == value.outer_gap + value.inner_gap
     assert value.relative_gap == pytest.approx(value.gap / value.objective)
-
-
-def test_the_combined_kernel_is_formed_once_for_the_same_weights(monkeypatch):
-    svm, calls = machines(5), []
-    combine = svm.stack.combine
-    monkeypatch.setattr(svm.stack, "combine", lambda *args: calls.append(args) or combine(*args))
-    svm.solve(WEIGHTS, 1e-3)
-    svm.solve(WEIGHTS.copy(), 1e-6)
-    svm.solve(WEIGHTS[::-1].copy(), 1e-3)
-    assert len(calls) == 2

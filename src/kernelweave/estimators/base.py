@@ -101,6 +101,10 @@ class KernelEstimator(BaseEstimator):
     def _library(self) -> KernelLibrary:
         return as_library(self.kernels)
 
+    def _library_for(self, sample: Sample) -> KernelLibrary:
+        """Return the library for some data; where the default depends on them, estimators say how."""
+        return self._library()
+
     def _check_rows(self, X: Any, library: KernelLibrary, *, reset: bool) -> Any:
         finite: Any = "allow-nan" if library.allows_missing else True
         return validate_data(

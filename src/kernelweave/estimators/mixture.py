@@ -101,9 +101,9 @@ class MixtureEstimator(KernelEstimator):
         ``validation`` is a pair of rows and labels that early stopping looks at.
         """
         self._check_params()
-        library = self._library()
         formulation = self._formulation()
         rng = self._rng()
+        library = self._library()
         checked = self._check_fit(X, y, sample_weight, library)
         if validation is not None:
             validation = self._check_rows(validation[0], library, reset=False), self._read_labels(validation[1])
@@ -112,11 +112,12 @@ class MixtureEstimator(KernelEstimator):
         rkhs = formulation.penalty == "rkhs"  # its centres are the labelled rows
         everywhere = rkhs and isinstance(self.centers, str) and self.centers == "auto"
         sample, is_center, scope = candidates("all" if everywhere else self.centers, checked, rng)
+        library = self._library_for(sample)
         bound = self._bind(library, sample, rng)
         labeled = sample.partition.labeled
         if rkhs and not (is_center.all() and len(labeled) == len(is_center)):
             raise ValueError('penalty="rkhs" needs a centre at every labelled row and none elsewhere: centers="all".')
-        scope = f"{len(bound.kernels)} kernel{'s' * (len(bound.kernels) > 1)} x {scope}"
+        scope = f"{len(bound.kernels)} kernel{'s' * (len(bound.kernels) > 1)} x {scope}{self._left_out(sample)}"
         if self.verbose:
             announce(
                 f"{type(self).__name__}: {scope}; to look at all columns once takes about "
@@ -152,6 +153,10 @@ class MixtureEstimator(KernelEstimator):
         objectives = self._keep_model(results, task)
         self._keep_course(self._judged(results, objectives, task), task)
         self.library_ = task.library
+
+    def _left_out(self, sample: Sample) -> str:
+        """Say which kernels a default library does not have for such data."""
+        return ""
 
     @abstractmethod
     def _formulation(self) -> Formulation:

@@ -128,6 +128,8 @@ class MKLClassifier(ClassifierMixin, SupervisedClasses, CompositeEstimator):
     (2, 2)
     """
 
+    _can_learn_cost = True
+
     def __init__(
         self,
         kernels: Any = None,

@@ -7,8 +7,11 @@ import warnings
 from typing import Any
 
 import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.metrics import accuracy_score
+from sklearn.utils import check_consistent_length
 
-from ..labels import Partition, TargetPartition, is_unlabeled, partition, partition_targets
+from ..labels import Partition, TargetPartition, is_unlabeled, labeled_values, partition, partition_targets
 from .base import KernelEstimator, Sample, require
 
 
@@ -59,6 +62,25 @@ class SupervisedClasses(ClassOutputs):
         return found
 
 
+class SemiSupervisedClasses(ClassifierMixin, ClassOutputs):
+    """Classes that some rows lack; ``unlabeled`` says how y marks these."""
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
+        predicted = self.predict(X)
+        check_consistent_length(predicted, y, sample_weight)
+        rows, given = labeled_values(y, unlabeled=self.unlabeled, classes=self.classes_)
+        return float(accuracy_score(given, predicted[rows], sample_weight=row_weights(rows, sample_weight)))
+
+    def _partition(self, y: Any) -> Partition:
+        return partition(y, unlabeled=self.unlabeled)
+
+    def _keep_transduction(self, X: Any, sample: Sample) -> None:
+        """Keep the given label of labelled rows, and the predicted one of the others."""
+        self.transduction_ = self.predict(X)
+        self.transduction_[sample.given.labeled] = sample.given.labels
+
+
 class NumberOutputs(KernelEstimator):
     """An estimator whose output is a number, learned up to ``epsilon``."""
 
@@ -96,3 +118,10 @@ def refuse_unlabeled(y: Any, owner: str, other: str) -> None:
 def winners(values: np.ndarray) -> np.ndarray:
     """Return the code of the predicted class from outputs of shape (n_samples, n_outputs)."""
     return (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
+
+
+def row_weights(rows: np.ndarray, sample_weight: Any) -> np.ndarray | None:
+    """Return the weights of the labelled rows that a score counts; refuse to score none."""
+    if len(rows) == 0:
+        raise ValueError("score needs at least one labelled row; y has none.")
+    return None if sample_weight is None else np.asarray(sample_weight)[rows]

@@ -8,18 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.base import RegressorMixin
+from sklearn.metrics import r2_score
 from sklearn.utils import check_consistent_length
 
-from ..labels import Partition, TargetPartition, labeled_values, partition, partition_targets
+from ..kernels.library import MANIFOLD_ROWS, KernelLibrary, deformed_kernels
+from ..labels import Partition, TargetPartition, labeled_values, partition_targets
 from ..solvers.column_generation import RoundState
 from ..solvers.margin import MarginRows, classification_rows, regression_rows
 from .base import Sample, class_weights
 from .formulation import Formulation
 from .mixture import MixtureEstimator
-from .outputs import ClassOutputs, NumberOutputs
+from .outputs import NumberOutputs, SemiSupervisedClasses, row_weights
 
 
 class _SemiSupervised(MixtureEstimator):
@@ -49,8 +49,18 @@ class _SemiSupervised(MixtureEstimator):
     def _formulation(self) -> Formulation:
         return Formulation()
 
+    def _library_for(self, sample: Sample) -> KernelLibrary:
+        library = self._library()
+        if self.kernels is not None or sample.partition.n_unlabeled == 0:
+            return library
+        return KernelLibrary([library, deformed_kernels(sample.X)])
 
-class SSMKClassifier(ClassifierMixin, ClassOutputs, _SemiSupervised):
+    def _left_out(self, sample: Sample) -> str:
+        too_many = self.kernels is None and sample.partition.n_unlabeled > 0 and len(sample.kept) > MANIFOLD_ROWS
+        return f"; no deformed kernels, since there are more than {MANIFOLD_ROWS:,} rows" if too_many else ""
+
+
+class SSMKClassifier(SemiSupervisedClasses, _SemiSupervised):
     r"""Classify with a sparse mixture of kernels, certified optimal, that may use unlabelled rows as centres.
 
     The model is :math:`f(x) = \sum_p \sum_j \alpha_j^p K_p(x, x_j) + b`, where :math:`j` runs over labelled *and*
@@ -69,7 +79,10 @@ class SSMKClassifier(ClassifierMixin, ClassOutputs, _SemiSupervised):
     Parameters
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
-        The library. ``None``: linear, quadratic, and a family of RBF kernels around the mean squared distance.
+        The library. ``None``: linear, quadratic, and a family of RBF kernels around the mean squared distance; where
+        there are unlabelled rows, up to 20,000 in all, also four RBF kernels deformed along the graph of nearest
+        neighbours (:class:`ManifoldKernel`), whose basis functions cost a new row as many kernel values as there are
+        rows, 1000 at most above 2000 rows.
     C : float, default=10.0
         Cost of a margin violation, relative to a 1-norm of 1.
     column_scale : {"std", "norm"} or None, default="std"
@@ -194,16 +207,6 @@ class SSMKClassifier(ClassifierMixin, ClassOutputs, _SemiSupervised):
         self.verbose = verbose
         self.random_state = random_state
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
-        predicted = self.predict(X)
-        check_consistent_length(predicted, y, sample_weight)
-        rows, given = labeled_values(y, unlabeled=self.unlabeled, classes=self.classes_)
-        return float(accuracy_score(given, predicted[rows], sample_weight=row_weights(rows, sample_weight)))
-
-    def _partition(self, y: Any) -> Partition:
-        return partition(y, unlabeled=self.unlabeled)
-
     def _problems(self, sample: Sample) -> list[MarginRows]:
         found: Partition = sample.partition
         weight = sample.weight[found.labeled]
@@ -304,10 +307,3 @@ class SSMKRegressor(RegressorMixin, NumberOutputs, _SemiSupervised):
     def _problems(self, sample: Sample) -> list[MarginRows]:
         found: TargetPartition = sample.partition
         return [regression_rows(found.targets, self.epsilon, self.C * sample.weight[found.labeled])]
-
-
-def row_weights(rows: np.ndarray, sample_weight: Any) -> np.ndarray | None:
-    """Return the weights of the labelled rows that a score counts; refuse to score none."""
-    if len(rows) == 0:
-        raise ValueError("score needs at least one labelled row; y has none.")
-    return None if sample_weight is None else np.asarray(sample_weight)[rows]

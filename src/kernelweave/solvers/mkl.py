@@ -81,6 +81,7 @@ def solve(
     norm: float = 1.0,
     method: Method = "newton",
     start: np.ndarray | None = None,
+    start_duals: Sequence[np.ndarray] | None = None,
     tol: float = 1e-3,
     max_iter: int = 1000,
     callback: Callable[[MKLState], object] | None = None,
@@ -101,6 +102,8 @@ def solve(
         The reduced gradient is for the norm 1 only.
     start : ndarray of shape (n_kernels,), optional
         Weights to start from, brought to norm 1; equal by default.
+    start_duals : sequence of ndarray, optional
+        Signed duals of each machine to start from.
     tol : float
         Stop when the duality gap is at most ``tol`` times the objective.
     max_iter : int
@@ -130,7 +133,7 @@ def solve(
     machines = WeightedSVM(stack, problems, ridge, norm)
     course = _Course(machines, tol, callback)
     step = STEPS[method](machines, course.accuracy)
-    value = machines.solve(_first_weights(start, len(stack), norm, method), max(INNER * tol, COARSEST))
+    value = machines.solve(_first_weights(start, len(stack), norm, method), max(INNER * tol, COARSEST), start_duals)
     if not np.isfinite(value.objective):
         raise ValueError(
             "J is infinite at the first weights: the box is, and the kernels do not separate the classes. Pass a "

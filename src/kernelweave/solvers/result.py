@@ -19,6 +19,10 @@ class Status(Enum):
     VALIDATION = (
         "Stopped since the score on the validation rows no longer improved; this is the best model of the path."
     )
+    SUPERVISED = (
+        "The certificate is within the tolerance. On the labelled folds the unlabelled rows hurt, so the model was "
+        "learned from the labelled rows alone."
+    )
     CALLBACK = "Stopped by the callback before the certificate reached the tolerance."
     PRECISION = "Nothing improves the model any more, but rounding keeps the certificate above the tolerance."
     SOLVER_FAILED = "The LP solver gave up; this is the last solution it found, with its certificate."
@@ -26,7 +30,7 @@ class Status(Enum):
     @property
     def converged(self) -> bool:
         """Whether the certificate reached the tolerance."""
-        return self is Status.CONVERGED
+        return self in (Status.CONVERGED, Status.SUPERVISED)
 
 
 @dataclass(frozen=True)

@@ -152,16 +152,12 @@ class WeightedSVM:
         self.stack, self.problems, self.norm = stack, list(problems), norm
         self.ridge = np.broadcast_to(np.asarray(ridge, dtype=float), (stack.n_points,))
         self.n_solves = 0
-        self._combined_at: np.ndarray | None = None
         self._boxes = np.full(len(self.problems), FIRST_BOX)
         self._slack = np.ones(len(self.problems))  # how much more gap the closed box may show than the machine has
 
     def kernel(self, weights: np.ndarray) -> np.ndarray:
         """Return the combined kernel; the next call may overwrite it."""
-        if self._combined_at is None or not np.array_equal(self._combined_at, weights):
-            self._kernel = self.stack.combine(weights, self.ridge)
-            self._combined_at = weights.copy()
-        return self._kernel
+        return self.stack.combine(weights, self.ridge)
 
     def solve(self, weights: np.ndarray, tol: float, start: Sequence[np.ndarray] | None = None) -> Value:
         """Return the value at some weights, with a duality gap of the machines of at most ``tol`` times its size.

@@ -1,0 +1,186 @@
+r"""The support vector machine on a kernel that follows the manifold of labelled and unlabelled rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+
+from ..kernels.base import Kernel, require_kernel
+from ..kernels.library import KernelLibrary
+from ..kernels.manifold import ManifoldKernel
+from ..kernels.pointwise import RBF, Linear, Precomputed
+from ..labels import Partition
+from ..solvers.weighted_svm import DualProblem
+from .base import Sample, class_weights, require
+from .composite import CompositeEstimator, Duals
+from .outputs import SemiSupervisedClasses
+
+
+class LapSVMClassifier(SemiSupervisedClasses, CompositeEstimator):
+    r"""Classify with a support vector machine whose kernel is deformed by a graph of labelled and unlabelled rows.
+
+    .. math::
+        \min_{f, b}\; \tfrac12 \Big(\|f\|_K^2 + r\, \mathbf f^\top L^p\, \mathbf f\Big)
+        + \sum_{i \in L} C_i \max(0, 1 - y_i (f(x_i) + b)) ,
+
+    where :math:`\mathbf f` are the values at all rows, labelled or not, and :math:`L` is the Laplacian of their
+    nearest-neighbour graph: functions that change along the manifold of the data cost more. It is the machine with the
+    deformed kernel of :class:`ManifoldKernel`, hence convex, and predicts new rows.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        The base kernel. None: RBF, or linear where ``X`` is sparse.
+    C : float, default=10.0
+        Cost of a margin violation.
+    n_neighbors, degree : int, default=10 and 2
+        Neighbours in the graph, and the power p of its Laplacian.
+    ratio : float, default=100.0
+        r, relative to the mean diagonal of the base kernel; 0 leaves it as it is.
+    metric : {"auto", "euclidean", "cosine", "kernel"}, default="auto"
+        Between neighbours. ``"auto"``: that of the kernel where it is precomputed, cosine where ``X`` is sparse, else
+        Euclidean.
+    n_landmarks : "auto", int or None, default="auto"
+        As in :class:`ManifoldKernel`.
+    scale : {"trace", "variance"} or None, default="trace"
+        What the deformed kernel is divided by, over all rows, as in :class:`MKLClassifier`.
+    tol : float, default=1e-3
+        Relative duality gap to reach.
+    max_iter : int, default=1000
+    class_weight : None, "balanced" or dict, default=None
+        Factors on ``C`` by class.
+    unlabeled : "auto" or marker, default="auto"
+        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision in which the kernel at the labelled rows is kept.
+    random_state : int, RandomState or None, default=None
+        Seed of what kernels draw at random.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    transduction_ : ndarray of shape (n_samples,)
+        The given label on labelled rows, the predicted one on the others.
+    expansion_, intercept_, support_, dual_, n_evaluations_, objective_, certificate_, status_, history_, n_iter_
+        As in :class:`MKLClassifier`.
+    library_, weights_, n_features_in_, feature_names_in_
+        As in :class:`MKLClassifier`; the library holds the one deformed kernel.
+
+    Notes
+    -----
+    With ``ratio=0`` and ``scale=None`` it is scikit-learn's ``SVC``. More than two classes: each against the rest.
+
+    References
+    ----------
+    V. Sindhwani, P. Niyogi, M. Belkin. Beyond the point cloud: from transductive to semi-supervised learning. ICML
+    2005.
+    M. Belkin, P. Niyogi, V. Sindhwani. Manifold regularization. JMLR 7, 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelweave import LapSVMClassifier
+    >>> X, truth = make_moons(200, noise=0.1, random_state=0)
+    >>> y = np.where(np.arange(200) < 20, truth, -1)  # 20 labels, 180 unlabelled rows
+    >>> model = LapSVMClassifier().fit(X, y)
+    >>> bool(np.mean(model.transduction_ == truth) > 0.95), model.certificate_.kind
+    (True, 'duality gap')
+    """
+
+    # One kernel: nothing to learn about its weight.
+    norm, weights, solver, callback, verbose = 1, "shared", "newton", None, 0
+    _memory_advice = "SSMKClassifier, which reads kernels by blocks"
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        C: float = 10.0,
+        n_neighbors: int = 10,
+        degree: int = 2,
+        ratio: float = 100.0,
+        metric: str = "auto",
+        n_landmarks: int | str | None = "auto",
+        scale: str | None = "trace",
+        tol: float = 1e-3,
+        max_iter: int = 1000,
+        class_weight: Any = None,
+        unlabeled: Any = "auto",
+        dtype: str = "float64",
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.C = C
+        self.n_neighbors = n_neighbors
+        self.degree = degree
+        self.ratio = ratio
+        self.metric = metric
+        self.n_landmarks = n_landmarks
+        self.scale = scale
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.unlabeled = unlabeled
+        self.dtype = dtype
+        self.random_state = random_state
+
+    def _library(self) -> KernelLibrary:
+        return self._deformed(None)
+
+    def _library_for(self, sample: Sample) -> KernelLibrary:
+        return self._deformed(sample.X)
+
+    def _deformed(self, X: Any) -> KernelLibrary:
+        recipe = ManifoldKernel(
+            base_kernel(type(self).__name__, self.kernel, X),
+            n_neighbors=self.n_neighbors,
+            degree=self.degree,
+            ratio=self.ratio,
+            metric=metric_of(self.metric, self.kernel, X),
+            n_landmarks=self.n_landmarks,
+        )
+        return KernelLibrary([recipe])
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        require_metric(type(self).__name__, self.metric)
+
+    def _finish(self, X: Any, sample: Sample) -> None:
+        self._keep_transduction(X, sample)
+
+    def _rows(self, sample: Sample) -> np.ndarray:
+        return sample.partition.labeled
+
+    def _duals(self, sample: Sample) -> Duals:
+        found: Partition = sample.partition
+        weight = sample.weight[found.labeled]
+        cost = float(self.C) * weight * class_weights(self.class_weight, found, weight)
+        signs = [found.signs(k) for k in ([1] if found.n_classes == 2 else range(found.n_classes))]
+        problems = [DualProblem(-y, np.minimum(0.0, y * cost), np.maximum(0.0, y * cost)) for y in signs]
+        return Duals(problems, np.zeros(len(cost)), [])
+
+
+def base_kernel(owner: str, kernel: Any, X: Any) -> Kernel:
+    """Return the kernel that was given, or the default one for such data."""
+    if kernel is None:
+        return Linear() if issparse(X) else RBF()
+    require_kernel(owner, kernel)
+    return kernel
+
+
+def metric_of(metric: str, kernel: Any, X: Any) -> str:
+    """Return the metric that ``"auto"`` means for such data."""
+    if metric != "auto":
+        return metric
+    if isinstance(kernel, Precomputed):
+        return "kernel"
+    return "cosine" if issparse(X) else "euclidean"
+
+
+def require_metric(owner: str, metric: Any) -> None:
+    """Refuse an unknown metric."""
+    known = isinstance(metric, str) and metric in ("auto", "euclidean", "cosine", "kernel")
+    require(owner, "metric", metric, known, 'one of "auto", "euclidean", "cosine" and "kernel"')

@@ -1,0 +1,140 @@
+"""The kernels of a library at the rows of a fit, all on one scale, as solvers of composite models want them."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf
+
+from ..kernels.bound_library import BoundLibrary
+from ..solvers.kernel_stack import Factor, Member
+
+CONSTANT = 1e-12  # of the mean diagonal: a kernel that varies by less says nothing
+ASYMMETRY = 1e-8  # of the largest entry
+NEGATIVE = 1e-9  # of the trace: eigenvalues above minus this may be rounding
+MEMORY_SHARE = 0.8  # of the machine's memory that a stack may take
+
+
+@dataclass
+class StackedKernels:
+    """Kernels and what they are divided by.
+
+    Attributes
+    ----------
+    members : list of ndarray, Factor
+        At the rows asked for.
+    scales : ndarray of shape (n_kernels,)
+    """
+
+    members: list[Member]
+    scales: np.ndarray
+
+    def center(self, share: np.ndarray) -> None:
+        """Move the origin of every feature space to a mean of its rows, in place; what is centred can be so anew.
+
+        Parameters
+        ----------
+        share : ndarray of shape (n_rows,)
+            The weight of each row in the mean; they sum to 1.
+        """
+        for k, member in enumerate(self.members):
+            if isinstance(member, Factor):
+                self.members[k] = Factor(member.Z - (share @ member.Z).astype(member.Z.dtype))
+            elif isinstance(member, np.ndarray):
+                mean = member @ share.astype(member.dtype)
+                member -= mean
+                member -= (mean - float(share @ mean))[:, None]
+
+
+def stack_kernels(
+    bound: BoundLibrary,
+    share: np.ndarray,
+    *,
+    owner: str,
+    scale: str | None,
+    dtype: str,
+    rows: np.ndarray | None = None,
+) -> StackedKernels:
+    """Return the kernels of a library at some rows, and their scales over all.
+
+    Parameters
+    ----------
+    bound : BoundLibrary
+    share : ndarray of shape (n_rows,)
+        The weight of each row in the scales; they sum to 1.
+    owner : str
+        Who asks, for messages.
+    scale : {"trace", "variance"} or None
+        The mean diagonal of the centred kernel, the rms entry of it, or 1.
+    dtype : str
+        In which the kernels are kept.
+    rows : ndarray, optional
+        All by default.
+    """
+    everything = slice(None)
+    members: list[Member] = []
+    scales = np.ones(len(bound.kernels))
+    for p, kernel in enumerate(bound.kernels):
+        name, Z = bound.entries[p].name, kernel.factor()
+        K = np.empty((0, 0)) if Z is not None else kernel.block(everything, everything)
+        diagonal = K.diagonal() if Z is None else np.einsum("ij,ij->i", Z, Z)
+        if Z is None:
+            _check_kernel(K, name, owner)
+            means = K @ share
+        else:
+            _check_finite(diagonal, name)
+            means = Z @ (share @ Z)
+        spread = float(share @ diagonal - share @ means)
+        if scale == "variance":
+            block = kernel.block(everything, everything) - means - means[:, None] + share @ means
+            scales[p] = np.sqrt(share @ np.square(block) @ share)
+        elif scale == "trace":
+            scales[p] = spread
+        if spread <= CONSTANT * abs(float(share @ diagonal)):
+            scales[p] = 1.0  # the offset absorbs a constant kernel, whatever its scale
+        if Z is not None:
+            members.append(Factor(np.ascontiguousarray(Z if rows is None else Z[rows], dtype=dtype)))
+        else:
+            members.append(np.ascontiguousarray(K if rows is None else K[np.ix_(rows, rows)], dtype=dtype))
+    return StackedKernels(members, scales)
+
+
+def require_memory(owner: str, n_rows: int, n_kernels: int, dtype: str, advice: str) -> None:
+    """Refuse a fit whose kernels would not fit into the machine's memory."""
+    n_bytes = n_rows**2 * (n_kernels * np.dtype(dtype).itemsize + 24)
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # not known on this system
+        return
+    if n_bytes > MEMORY_SHARE * memory:
+        raise MemoryError(
+            f"{owner} keeps {n_kernels} kernels of {n_rows:,} rows in memory, about {n_bytes / 2**30:.1f} GB of the "
+            f'{memory / 2**30:.1f} GB here. Use fewer kernels or rows, dtype="float32", or {advice}.'
+        )
+
+
+def is_definite(K: np.ndarray) -> bool:
+    """Return whether a kernel is positive semi-definite about its centre, up to rounding."""
+    means = K.mean(axis=0)
+    centered = K - means - means[:, None] + means.mean()
+    centered.flat[:: len(K) + 1] += NEGATIVE * max(float(np.trace(centered)), np.finfo(float).tiny)
+    return int(dpotrf(centered, lower=1, overwrite_a=1)[1]) == 0
+
+
+def _check_finite(values: np.ndarray, name: str) -> None:
+    if not np.isfinite(values).all():
+        raise ValueError(
+            f"The kernel {name} gave values that are not finite (NaN or inf). Check the function or matrix it is "
+            "made from, or scale the features: large values overflow in polynomials."
+        )
+
+
+def _check_kernel(K: np.ndarray, name: str, owner: str) -> None:
+    _check_finite(K, name)
+    if np.abs(K - K.T).max() > ASYMMETRY * np.abs(K).max():
+        raise ValueError(
+            f"The kernel {name} is not symmetric, and {owner} needs symmetric, positive semi-definite kernels. Use "
+            "CGBoostClassifier or SSMKClassifier, which take any kernel, or leave it out."
+        )

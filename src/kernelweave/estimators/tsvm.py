@@ -1,0 +1,277 @@
+r"""Transductive support vector machines with one kernel, and with several that choose and mix themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..kernels.library import KernelLibrary
+from ..kernels.manifold import manifold_family
+from .base import Sample
+from .lapsvm import base_kernel, metric_of
+from .transductive import Transductive
+
+
+class TSVMClassifier(Transductive):
+    r"""Classify with a transductive support vector machine: boundaries keep away from unlabelled rows, too.
+
+    .. math::
+        \min_{f, b}\; \tfrac12 \|f\|^2 + C \sum_{i \in L} H_1(y_i g(x_i))
+        + C^* \sum_{i \in U} \big(R_s(g(x_i)) + R_s(-g(x_i))\big)
+        \quad \text{s.t.} \quad \tfrac1u \textstyle\sum_{i \in U} g(x_i) = r ,
+
+    with :math:`g = f + b`, the hinge :math:`H_s(z) = \max(0, s - z)` and the ramp :math:`R_s = H_1 - H_s`. It is not
+    convex. The concave-convex procedure replaces what is subtracted by its tangents and solves machines in which each
+    unlabelled row occurs with both signs, until a point minimises its own convex problem.
+
+    Parameters
+    ----------
+    kernel : Kernel, optional
+        Positive semi-definite. None: RBF, or linear where ``X`` is sparse. A :class:`ManifoldKernel` adds the manifold
+        assumption.
+    C : float or "cv", default=1.0
+        Cost of a margin violation, for a kernel of unit spread (``scale``). ``"cv"``: 0.1, 1 or 10 by cross-validation
+        of the labelled rows, the unlabelled ones always there; 1 unless another makes fewer errors by more than a
+        standard error.
+    C_unlabeled : float, optional
+        Cost :math:`C^*` of unlabelled rows; None: ``C``.
+    s : float or "cv", default=0.4
+        Where the ramp ends, ``0 <= s < 1``. ``"cv"``: 0.2 or 0.4, as with ``C``.
+    class_prior : "labeled", None, float or dict, default="labeled"
+        Shares of the classes among unlabelled rows, which fix their mean output, r = 2 share - 1. ``"labeled"``: those
+        of the labelled rows, which is *wrong, and ruins the result,* if labels were drawn class by class. None: no
+        constraint. A number: the share of ``classes_[1]``. A dict: ``{class: share}``.
+    scale : {"trace", "variance"} or None, default="trace"
+        What the kernel is divided by, as in :class:`MKLClassifier`.
+    annealing : bool, default=True
+        Whether unlabelled rows first cost a sixteenth of theirs, then twice that, and so on.
+    n_restarts : int, default=0
+        Further descents, from machines that give labelled rows random weights; the best objective is kept.
+    safe : bool, default=False
+        Whether to compare with the machine of the labelled rows alone on folds of these, and to keep that one where it
+        makes fewer errors by more than a standard error; ``status_`` says so.
+    tol : float, default=1e-4
+        Relative accuracy of the convex machines, and distance from stationarity.
+    max_iter : int, default=100
+        Largest number of convex machines for each stage of the annealing.
+    class_weight : None, "balanced" or dict, default=None
+        Factors on ``C`` by class.
+    unlabeled : "auto" or marker, default="auto"
+        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision in which the kernel matrix is kept.
+    callback : callable, optional
+        ``callback(record)`` after each step; a true answer stops the fit.
+    verbose : int, default=0
+        1 prints a line for each step.
+    random_state : int, RandomState or None, default=None
+        Seed of restarts, folds and what kernels draw at random.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    transduction_ : ndarray of shape (n_samples,)
+        The given label on labelled rows, the predicted one on the others.
+    objective_ : float
+        Value of the problem, summed over the classes where there are more than two (each against the rest).
+    objective_path_ : list of ndarray
+        Objectives after each step, one array for each stage of the annealing: within a stage they never increase by
+        more than the accuracy of the machines.
+    certificate_ : Certificate
+        Of stationarity: how far the point can be from the minimum of its own convex problem. It says nothing about
+        other valleys.
+    C_, C_unlabeled_, s_ : float
+        The costs and the end of the ramp that were used.
+    cv_results_ : list of dict
+        What cross-validation compared, if anything.
+    expansion_, intercept_, support_, dual_, n_evaluations_, status_, history_, n_iter_, n_solves_, weights_
+        As in :class:`MKLClassifier`.
+    library_, n_features_in_, feature_names_in_
+        As in :class:`MKLClassifier`.
+
+    Notes
+    -----
+    Where all outputs are within s at the start of a stage the ramps are flat, and the descent would end where it
+    starts; outputs are then taken relative to their median (``history_`` has ``stretched``). The balance is eliminated
+    by centring kernels at the unlabelled rows, so that it holds to rounding.
+
+    References
+    ----------
+    R. Collobert, F. Sinz, J. Weston, L. Bottou. Large scale transductive SVMs. JMLR 7, 2006.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_blobs
+    >>> from kernelweave import TSVMClassifier
+    >>> X, truth = make_blobs(200, centers=[(-2, 0), (2, 0)], random_state=0)
+    >>> y = np.where(np.arange(200) < 10, truth, -1)  # 10 labels, 190 unlabelled rows
+    >>> model = TSVMClassifier().fit(X, y)
+    >>> bool(np.mean(model.transduction_ == truth) > 0.9), model.certificate_.kind
+    (True, 'stationarity')
+    """
+
+    norm, weights, solver = 1, "shared", "newton"  # one kernel: nothing to learn about its weight
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        C: float | str = 1.0,
+        C_unlabeled: float | None = None,
+        s: float | str = 0.4,
+        class_prior: Any = "labeled",
+        scale: str | None = "trace",
+        annealing: bool = True,
+        n_restarts: int = 0,
+        safe: bool = False,
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        class_weight: Any = None,
+        unlabeled: Any = "auto",
+        dtype: str = "float64",
+        callback: Callable[[dict[str, Any]], object] | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ):
+        self.kernel = kernel
+        self.C = C
+        self.C_unlabeled = C_unlabeled
+        self.s = s
+        self.class_prior = class_prior
+        self.scale = scale
+        self.annealing = annealing
+        self.n_restarts = n_restarts
+        self.safe = safe
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.unlabeled = unlabeled
+        self.dtype = dtype
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _library(self) -> KernelLibrary:
+        return KernelLibrary([base_kernel(type(self).__name__, self.kernel, None)])
+
+    def _library_for(self, sample: Sample) -> KernelLibrary:
+        return KernelLibrary([base_kernel(type(self).__name__, self.kernel, sample.X)])
+
+
+class TSVMMKLClassifier(Transductive):
+    r"""Classify with a transductive support vector machine whose kernel is a learned sum of kernels.
+
+    .. math::
+        \min_{f, b, w}\; \tfrac12 \sum_k \frac{a_k}{w_k} \|f_k\|^2 + C \sum_{i \in L} H_1(y_i g(x_i))
+        + C^* \sum_{i \in U} \big(R_s(g(x_i)) + R_s(-g(x_i))\big)
+        \quad \text{s.t.} \quad \textstyle\sum_k w_k = 1, \; w \ge 0, \;
+        \tfrac1u \sum_{i \in U} g(x_i) = r ,
+
+    with :math:`g = \sum_k f_k + b`: problem (2) of the paper, solved by its Algorithm 1. Kernels that follow the
+    manifold of the rows join plain ones, so that cluster and manifold assumption meet in one model, which predicts new
+    rows. Weights start each convex problem where the last one left them.
+
+    Parameters
+    ----------
+    kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
+        The library, of positive semi-definite kernels. None: an RBF kernel and four mild deformations of it (20 and 50
+        neighbours, degrees 2 and 5, ratio 1); where ``X`` is sparse a linear one, with cosine neighbours.
+    norm : float, default=1
+        1: the weights sum to one, and most are zero. ``p > 1``: :math:`\|w\|_p \le 1`, and none is.
+    weights : {"shared", "per_class", "uniform"}, default="shared"
+        For more than two classes, each against the rest: one set of weights for all machines, or one for each.
+        ``"uniform"``: equal weights, nothing learned.
+    solver : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}, default="newton"
+        As in :class:`MKLClassifier`.
+    C, C_unlabeled, s, class_prior, scale, annealing, n_restarts, safe, tol, max_iter, class_weight, unlabeled, dtype
+        As in :class:`TSVMClassifier`.
+    callback, verbose, random_state
+        As in :class:`TSVMClassifier`.
+
+    Attributes
+    ----------
+    weights_ : ndarray of shape (n_kernels,) or (n_classes, n_kernels)
+        In library order; they sum to one where ``norm`` is 1.
+    kernel_weights_, source_weights_
+        As in :class:`MKLClassifier`.
+    objective_ : float or ndarray of shape (n_classes,)
+        Value of the problem; one for each class where each has its own weights.
+    classes_, transduction_, objective_path_, certificate_, C_, C_unlabeled_, s_, cv_results_, expansion_, intercept_
+        As in :class:`TSVMClassifier`.
+    support_, dual_, n_evaluations_, status_, history_, n_iter_, n_solves_, library_, n_features_in_, feature_names_in_
+        As in :class:`TSVMClassifier`.
+
+    Notes
+    -----
+    The paper's normaliser :math:`a_k` is the trace; with ``scale="trace"`` it is the trace of the centred kernel over
+    the number of rows, so that ``C`` here is the paper's divided by that number. Sparse weights favour the kernels with
+    the strongest deformation, not the most accurate ones: keep pools small and mild.
+
+    References
+    ----------
+    X. Tian, G. Gasso, S. Canu. A multi-kernel framework for inductive semi-supervised learning. ESANN 2011.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelweave import RBF, TSVMMKLClassifier, manifold_family
+    >>> X, truth = make_moons(200, noise=0.1, random_state=0)
+    >>> y = np.where(np.arange(200) < 20, truth, -1)  # 20 labels, 180 unlabelled rows
+    >>> base = RBF(multiple=4.0)  # narrower than the default, which suits data of more than two columns
+    >>> model = TSVMMKLClassifier([base, *manifold_family(base)]).fit(X, y)
+    >>> bool(np.mean(model.transduction_ == truth) > 0.9), round(float(model.weights_.sum()), 6)
+    (True, 1.0)
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        norm: float = 1,
+        C: float | str = 1.0,
+        C_unlabeled: float | None = None,
+        s: float | str = 0.4,
+        class_prior: Any = "labeled",
+        scale: str | None = "trace",
+        weights: str = "shared",
+        solver: str = "newton",
+        annealing: bool = True,
+        n_restarts: int = 0,
+        safe: bool = False,
+        tol: float = 1e-4,
+        max_iter: int = 100,
+        class_weight: Any = None,
+        unlabeled: Any = "auto",
+        dtype: str = "float64",
+        callback: Callable[[dict[str, Any]], object] | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ):
+        self.kernels = kernels
+        self.norm = norm
+        self.C = C
+        self.C_unlabeled = C_unlabeled
+        self.s = s
+        self.class_prior = class_prior
+        self.scale = scale
+        self.weights = weights
+        self.solver = solver
+        self.annealing = annealing
+        self.n_restarts = n_restarts
+        self.safe = safe
+        self.tol = tol
+        self.max_iter = max_iter
+        self.class_weight = class_weight
+        self.unlabeled = unlabeled
+        self.dtype = dtype
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def _library_for(self, sample: Sample) -> KernelLibrary:
+        if self.kernels is not None:
+            return self._library()
+        base = base_kernel(type(self).__name__, None, sample.X)
+        return KernelLibrary([base, *manifold_family(base, metric=metric_of("auto", None, sample.X))])
