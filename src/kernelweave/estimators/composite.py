@@ -75,10 +75,12 @@ class CompositeModel(KernelEstimator):
         owner = type(self).__name__
         return stack_kernels(bound, share, owner=owner, scale=self.scale, dtype=self.dtype, rows=rows)
 
-    def _require_definite(self, weights: np.ndarray, stack: KernelStack, bound: BoundLibrary, proven: bool) -> None:
+    def _require_definite(
+        self, weights: np.ndarray, stack: KernelStack, bound: BoundLibrary, rounding: float, proven: bool
+    ) -> None:
         """Refuse what is not positive semi-definite: the machines need not have met it."""
         doubtful = [p for p, entry in enumerate(bound.entries) if not entry.kernel.is_psd]
-        if not (proven and all(not w[doubtful].any() or is_definite(stack.combine(w)) for w in weights)):
+        if not (proven and all(not w[doubtful].any() or is_definite(stack.combine(w), rounding) for w in weights)):
             raise ValueError(
                 f"The combined kernel is not positive semi-definite, as {type(self).__name__} requires. "
                 "KernelLibrary(...).diagnose(X) shows which kernel is not; leave it out, or use CGBoostClassifier or "
@@ -180,7 +182,7 @@ class CompositeEstimator(CompositeModel):
         parts = [duals.problems] if shared else [[problem] for problem in duals.problems]
         results = [self._solve(stack, problems, duals.ridge) for problems in parts]
         proven = all(result.certificate.kind == "duality gap" for result in results)
-        self._require_definite(np.array([result.x for result in results]), stack, bound, proven)
+        self._require_definite(np.array([result.x for result in results]), stack, bound, stacked.rounding, proven)
         self._keep_labels(sample)
         self._keep_model(results, bound, stacked.scales, duals, sample)
         self._keep_course(results)

@@ -9,8 +9,8 @@ from scipy.sparse import issparse
 
 from ..kernels.base import Kernel, require_kernel
 from ..kernels.library import KernelLibrary
-from ..kernels.manifold import ManifoldKernel
-from ..kernels.pointwise import RBF, Linear, Precomputed
+from ..kernels.manifold import ManifoldKernel, is_precomputed
+from ..kernels.pointwise import RBF, Linear
 from ..labels import Partition
 from ..solvers.weighted_svm import DualProblem
 from .base import Sample, class_weights, require
@@ -175,7 +175,7 @@ def metric_of(metric: str, kernel: Any, X: Any) -> str:
     """Return the metric that ``"auto"`` means for such data."""
     if metric != "auto":
         return metric
-    if isinstance(kernel, Precomputed):
+    if kernel is not None and is_precomputed(kernel):
         return "kernel"
     return "cosine" if issparse(X) else "euclidean"
 

@@ -13,7 +13,9 @@ from ..solvers.kernel_stack import Factor, Member
 
 CONSTANT = 1e-12  # of the mean diagonal: a kernel that varies by less says nothing
 ASYMMETRY = 1e-8  # of the largest entry
-NEGATIVE = 1e-9  # of the trace: eigenvalues above minus this may be rounding
+NEGATIVE, ROUNDINGS = 1e-9, 10.0  # of the trace, and times the precision: eigenvalues above minus this may be rounding
+EPS = float(np.finfo(float).eps)
+SMALLEST = float(np.finfo(float).tiny) / EPS  # smaller numbers lose digits
 MEMORY_SHARE = 0.8  # of the machine's memory that a stack may take
 
 
@@ -26,10 +28,13 @@ class StackedKernels:
     members : list of ndarray, Factor
         At the rows asked for.
     scales : ndarray of shape (n_kernels,)
+    rounding : float
+        The relative precision of the values.
     """
 
     members: list[Member]
     scales: np.ndarray
+    rounding: float = EPS
 
     def center(self, share: np.ndarray) -> None:
         """Move the origin of every feature space to a mean of its rows, in place; what is centred can be so anew.
@@ -76,6 +81,7 @@ def stack_kernels(
     everything = slice(None)
     members: list[Member] = []
     scales = np.ones(len(bound.kernels))
+    rounding = float(np.finfo(dtype).eps)
     for p, kernel in enumerate(bound.kernels):
         name, Z = bound.entries[p].name, kernel.factor()
         K = np.empty((0, 0)) if Z is not None else kernel.block(everything, everything)
@@ -89,16 +95,24 @@ def stack_kernels(
         spread = float(share @ diagonal - share @ means)
         if scale == "variance":
             block = kernel.block(everything, everything) - means - means[:, None] + share @ means
-            scales[p] = np.sqrt(share @ np.square(block) @ share)
+            largest = float(np.abs(block).max()) or 1.0
+            scales[p] = largest * np.sqrt(share @ np.square(block / largest) @ share)
         elif scale == "trace":
             scales[p] = spread
-        if spread <= CONSTANT * abs(float(share @ diagonal)):
+        size = abs(float(share @ diagonal))
+        if 0.0 < size < SMALLEST:
+            raise ValueError(
+                f"The kernel {name} has values of about {size:.1e}, too small to compute with. Scale the features, "
+                "with a StandardScaler for instance."
+            )
+        if spread <= CONSTANT * size:
             scales[p] = 1.0  # the offset absorbs a constant kernel, whatever its scale
+        rounding = max(rounding, float(np.finfo((K if Z is None else Z).dtype).eps))
         if Z is not None:
             members.append(Factor(np.ascontiguousarray(Z if rows is None else Z[rows], dtype=dtype)))
         else:
             members.append(np.ascontiguousarray(K if rows is None else K[np.ix_(rows, rows)], dtype=dtype))
-    return StackedKernels(members, scales)
+    return StackedKernels(members, scales, rounding)
 
 
 def require_memory(owner: str, n_rows: int, n_kernels: int, dtype: str, advice: str) -> None:
@@ -115,11 +129,12 @@ def require_memory(owner: str, n_rows: int, n_kernels: int, dtype: str, advice: 
         )
 
 
-def is_definite(K: np.ndarray) -> bool:
-    """Return whether a kernel is positive semi-definite about its centre, up to rounding."""
+def is_definite(K: np.ndarray, rounding: float = EPS) -> bool:
+    """Return whether a kernel is positive semi-definite about its centre, up to the rounding of its values."""
     means = K.mean(axis=0)
     centered = K - means - means[:, None] + means.mean()
-    centered.flat[:: len(K) + 1] += NEGATIVE * max(float(np.trace(centered)), np.finfo(float).tiny)
+    trace = max(float(np.trace(centered)), np.finfo(float).tiny)
+    centered.flat[:: len(K) + 1] += max(NEGATIVE, ROUNDINGS * rounding) * trace
     return int(dpotrf(centered, lower=1, overwrite_a=1)[1]) == 0
 
 

@@ -6,8 +6,9 @@ mean of its own unlabelled rows, where the balance of the classes needs no const
 
 from __future__ import annotations
 
+import numbers
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -21,7 +22,7 @@ from ..solvers.kernel_stack import KernelStack
 from ..solvers.result import SolverResult, Status
 from ..solvers.transduction import TransductiveMachine, TransductivePoint
 from ..solvers.weighted_svm import DualProblem
-from .base import Sample, class_weights, is_count, is_positive, require
+from .base import Sample, class_weights, is_positive, require
 from .composite import CompositeModel, train_uniform
 from .outputs import SemiSupervisedClasses, winners
 from .progress import announce
@@ -31,7 +32,8 @@ STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, w
 DEFAULT_C, DEFAULT_S = 1.0, 0.4
 GRID_C, GRID_S = (0.1, 1.0, 10.0), (0.2, 0.4)  # what cross-validation chooses from
 N_FOLDS = 5
-SUSPICIOUS_LABELS = 10  # so many, equally many of each class, are hardly drawn at random ...
+INNER = 0.5  # of the tolerance: the accuracy of the convex machines
+SUSPICIOUS_LABELS = 20  # so many, equally many of each class, are hardly drawn at random ...
 SUSPICIOUS_SHARE = 0.1  # ... if the share of a class among unlabelled rows seems to differ by more than this
 
 
@@ -74,23 +76,23 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
         """
         self._check_params()
         sample = self._check_fit(X, y, sample_weight, self._library())
+        shares = self._shares(sample.partition)
         library = self._library_for(sample)
         require_memory(type(self).__name__, len(sample.kept), len(library), self.dtype, self._memory_advice)
         rng = self._rng()
         bound = self._bind(library, sample, rng)
-        work = Workbench(self, self._stacked(bound, sample), sample, self._shares(sample.partition))
+        work = Workbench(self, self._stacked(bound, sample), sample, shares)
         labels = Labels(sample.partition.labeled, sample.partition.codes)
         seed = int(rng.integers(2**31))
         setting = self._chosen(work, labels, seed)
         supervised = bool(self.safe) and self._hurts(work, labels, setting, seed)
         self._warn_of_equal_shares(work, labels, setting)
         starts = rng.exponential(size=(self.n_restarts, len(labels.rows)))
-        results = work.train(labels, setting, supervised=supervised, starts=starts)
+        results = work.train(labels, setting, supervised=supervised, starts=starts, callback=self._told)
         weights = np.array([result.x for result in results])
-        self._require_definite(weights, work.stack, bound, proven=True)
+        self._require_definite(weights, work.stack, bound, work.stacked.rounding, proven=True)
         self._keep_labels(sample)
-        share = None if supervised or work.means(labels) is None else work.unlabeled_share(labels)
-        self._keep_points([result.extra["point"] for result in results], share, work.stacked.scales, bound, sample)
+        self._keep_points([result.extra["point"] for result in results], work, bound, sample)
         self._keep_weights(weights, bound)
         self._keep_course(results)
         if supervised and self.status_.converged:
@@ -106,13 +108,9 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
         owner = type(self).__name__
         for name, holds, expected in (
             ("C", _is_cv(self.C) or is_positive(self.C), 'a positive finite number or "cv"'),
-            ("s", _is_cv(self.s) or self.s == 0 or (is_positive(self.s) and self.s < 1), '0 <= s < 1 or "cv"'),
-            (
-                "C_unlabeled",
-                self.C_unlabeled is None or self.C_unlabeled == 0 or is_positive(self.C_unlabeled),
-                "None or a number, 0 or more",
-            ),
-            ("n_restarts", self.n_restarts == 0 or is_count(self.n_restarts), "a whole number, 0 or more"),
+            ("s", _is_cv(self.s) or (_is_number(self.s) and float(self.s) < 1), '0 <= s < 1 or "cv"'),
+            ("C_unlabeled", self.C_unlabeled is None or _is_number(self.C_unlabeled), "None or a number, 0 or more"),
+            ("n_restarts", _is_number(self.n_restarts, numbers.Integral), "a whole number, 0 or more"),
             ("annealing", isinstance(self.annealing, bool | np.bool_), "True or False"),
             ("safe", isinstance(self.safe, bool | np.bool_), "True or False"),
         ):
@@ -192,20 +190,30 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
                 stacklevel=3,
             )
 
-    def _keep_points(
-        self, points: list[TransductivePoint], share: np.ndarray | None, scales: np.ndarray, bound: Any, sample: Sample
-    ) -> None:
-        """Keep the model; where rows were centred by their ``share``, the origin of the kernels is moved back."""
+    def _keep_points(self, points: list[TransductivePoint], work: Workbench, bound: Any, sample: Sample) -> None:
+        """Keep the model; where the origin of the kernels was moved, it is moved back."""
         x = np.column_stack([point.by_rows for point in points])
-        used = np.array([point.weights for point in points]) / scales
+        used = np.array([point.weights for point in points]) / work.stacked.scales
         offsets = np.array([offset for point in points for offset in point.offsets], dtype=float)
         self._keep_duals(x, sample)
+        share = work.center
         if share is None:
             self._keep_expansion(used, x, offsets, bound, sample)
             return
-        self._keep_expansion(used, x - np.outer(share, x.sum(axis=0)), np.zeros(len(offsets)), bound, sample)
+        coef = x - np.outer(share, x.sum(axis=0)) if work.balanced else x  # without balance the sums are zero
+        self._keep_expansion(used, coef, np.zeros(len(offsets)), bound, sample)
         here = np.flatnonzero(share)
         self.intercept_ += offsets - share[here] @ self.expansion_(sample.X[here])
+
+    def _told(self, record: dict[str, Any]) -> bool:
+        """Tell about a step of the descents whose best is kept; those of folds are not heard of."""
+        if self.verbose:
+            announce(
+                f"{type(self).__name__}: unlabelled rows cost {record['stage']:.3g} of theirs, step "
+                f"{record['iteration']}, objective {record['objective']:.6g}, {record['n_changed']} slopes changed, "
+                f"{record['seconds']:.1f} s"
+            )
+        return bool(self.callback(record)) if self.callback is not None else False
 
 
 class Workbench:
@@ -224,6 +232,8 @@ class Workbench:
     def __init__(self, model: Any, stacked: StackedKernels, sample: Sample, shares: np.ndarray | None):
         self.model, self.stacked, self.sample, self.shares = model, stacked, sample, shares
         self.stack = KernelStack(stacked.members, stacked.scales)
+        self.center: np.ndarray | None = None  # the mean of the rows where the origin of the kernels is now
+        self.balanced = False  # whether the last machines were
 
     def unlabeled_share(self, labels: Labels) -> np.ndarray:
         """Return the weight of each row in the mean of the unlabelled rows."""
@@ -249,6 +259,7 @@ class Workbench:
         *,
         supervised: bool = False,
         starts: np.ndarray | tuple[()] = (),
+        callback: Callable[[dict[str, Any]], bool] | None = None,
     ) -> list[SolverResult]:
         """Train the machines; without unlabelled rows and balance if supervised.
 
@@ -256,8 +267,10 @@ class Workbench:
         """
         found: Partition = self.sample.partition
         means = None if supervised else self.means(labels)
-        if means is not None:
-            self.stacked.center(self.unlabeled_share(labels))
+        self.balanced = means is not None
+        if self.balanced:
+            self.center = self.unlabeled_share(labels)
+            self.stacked.center(self.center)
             self.stack = KernelStack(self.stacked.members, self.stacked.scales)
         weight = self.sample.weight[labels.rows]
         chosen = Partition(labels.rows, np.empty(0, dtype=np.intp), found.classes, labels.codes)
@@ -278,9 +291,14 @@ class Workbench:
             for c, k in enumerate(outputs)
         ]
         parts = [[machine] for machine in machines] if self.model.weights == "per_class" else [machines]
-        return [self._best(part, starts) for part in parts]
+        return [self._best(part, starts, callback) for part in parts]
 
-    def _best(self, machines: list[TransductiveMachine], starts: np.ndarray | tuple[()]) -> SolverResult:
+    def _best(
+        self,
+        machines: list[TransductiveMachine],
+        starts: np.ndarray | tuple[()],
+        callback: Callable[[dict[str, Any]], bool] | None,
+    ) -> SolverResult:
         """Return the best of several descents."""
         model = self.model
         solve = partial(
@@ -291,9 +309,13 @@ class Workbench:
             stages=STAGES if model.annealing else STAGES[-1:],
             tol=model.tol,
             max_iter=model.max_iter,
-            callback=self._told,
+            callback=callback,
         )
-        results = [solve(), *(solve(start=[machine.cost * factors for machine in machines]) for factors in starts)]
+        results = [solve()]
+        for factors in starts:
+            if results[-1].status is Status.CALLBACK:
+                break
+            results.append(solve(start=[machine.cost * factors for machine in machines]))
         best = min(results, key=lambda result: result.objective)
         best.extra["n_solves"] = sum(int(result.extra["n_solves"]) for result in results)
         return best
@@ -304,7 +326,7 @@ class Workbench:
         """Solve convex machines: those of one descent step."""
         model = self.model
         if model.weights == "uniform" or len(self.stack) == 1:
-            return train_uniform(self.stack, problems, 0.0, float(model.norm), model.tol, duals)
+            return train_uniform(self.stack, problems, 0.0, float(model.norm), INNER * model.tol, duals)
         return mkl.solve(
             self.stack,
             problems,
@@ -312,17 +334,8 @@ class Workbench:
             method=model.solver,
             start=weights,
             start_duals=duals,
-            tol=model.tol,
+            tol=INNER * model.tol,
         )
-
-    def _told(self, record: dict[str, Any]) -> bool:
-        if self.model.verbose:
-            announce(
-                f"{type(self.model).__name__}: unlabelled rows cost {record['stage']:.3g} of theirs, step "
-                f"{record['iteration']}, objective {record['objective']:.6g}, {record['n_changed']} slopes changed, "
-                f"{record['seconds']:.1f} s"
-            )
-        return bool(self.model.callback(record)) if self.model.callback is not None else False
 
     def errors(
         self, labels: Labels, setting: Setting, folds: list[tuple[np.ndarray, np.ndarray]], supervised: bool = False
@@ -353,6 +366,11 @@ def _folds(work: Workbench, labels: Labels, seed: int) -> list[tuple[np.ndarray,
 
 def _is_cv(value: Any) -> bool:
     return isinstance(value, str) and value == "cv"
+
+
+def _is_number(value: Any, kind: Any = numbers.Real) -> bool:
+    """Return whether a parameter is a finite number, 0 or more."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_) and 0 <= float(value) < np.inf
 
 
 def _paths(result: SolverResult) -> list[np.ndarray]:

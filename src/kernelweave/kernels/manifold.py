@@ -131,7 +131,7 @@ class ManifoldKernel(Kernel):
         _require_one_of("laplacian", self.laplacian, ("normalized", "unnormalized"))
         if self.n_landmarks is not None and self.n_landmarks != "auto":
             _require_count("n_landmarks", self.n_landmarks, '"auto", None (all rows) or a whole number, 1 or more')
-        if self.metric != "kernel" and _is_precomputed(self.base):
+        if self.metric != "kernel" and is_precomputed(self.base):
             raise ValueError(
                 f"ManifoldKernel got metric={self.metric!r} for a base with a precomputed matrix, whose X holds row "
                 'numbers: distances between them mean nothing. Pass metric="kernel" for those of the kernel.'
@@ -311,9 +311,10 @@ def _deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:
         ) from None
 
 
-def _is_precomputed(kernel: Kernel) -> bool:
+def is_precomputed(kernel: Kernel) -> bool:
+    """Return whether a recipe rests on a matrix, so that its rows are numbers of rows."""
     children = [child for child in kernel._children().values() if isinstance(child, Kernel)]
-    return isinstance(kernel, Precomputed) or any(map(_is_precomputed, children))
+    return isinstance(kernel, Precomputed) or any(map(is_precomputed, children))
 
 
 def _is_number(value: Any, kind: Any) -> bool:

@@ -61,6 +61,7 @@ def descend(
     inner : callable
         Returns, for a point, the minimiser of its convex problem and a lower bound on the minimum.
     start : Point
+        Its objective may be infinite; the first step is then taken whatever it brings.
     tol : float
         Stop when the point is within ``tol`` times its objective of the minimum of its convex problem.
     max_iter : int
@@ -82,8 +83,9 @@ def descend(
         gap = max(0.0, point.objective - bound)
         n_changed = int(np.count_nonzero(trial.slopes != point.slopes))
         if n_changed == 0:  # the new point has the same convex problem, which it minimises
-            point, gap, status = trial, max(0.0, trial.objective - bound), Status.CONVERGED
-        elif gap <= tol * abs(point.objective):
+            point, gap = trial, max(0.0, trial.objective - bound)
+            status = Status.CONVERGED if gap <= tol * abs(point.objective) else Status.PRECISION
+        elif np.isfinite(gap) and gap <= tol * abs(point.objective):
             status = Status.CONVERGED
         elif trial.objective >= point.objective:
             status = Status.PRECISION

@@ -34,7 +34,7 @@ import numpy as np
 
 from .dc import descend
 from .kernel_stack import KernelStack
-from .result import SolverResult, Status
+from .result import Certificate, SolverResult, Status
 from .weighted_svm import DualProblem
 
 COPIES = np.array([[1.0], [-1.0]])  # the signs of an unlabelled point
@@ -91,15 +91,18 @@ class TransductiveMachine:
         return np.where(COPIES * values[self.unlabeled] < self.s, -1.0, 0.0)
 
     def stretched(self, values: np.ndarray) -> np.ndarray | None:
-        """Return outputs large enough for some ramps to have a slope; None where they are.
+        """Return outputs that differ enough for points to have a say on both sides; None where they do.
 
-        While all outputs are within s, ramps are flat and no unlabelled point has a say: the descent would end where
-        it starts. Outputs are then taken relative to their median.
+        While outputs differ from their mean by less than s, ramps are flat or all points are on one side, and the
+        descent would end where it starts. Differences are then taken relative to their median.
         """
-        sizes = np.abs(values[self.unlabeled])
-        if len(sizes) == 0 or sizes.max() >= self.s or not sizes.any():
+        if not self.cost_unlabeled.any():
             return None
-        return values / (np.median(sizes) or sizes.max())
+        mean = float(np.average(values[self.unlabeled], weights=self.cost_unlabeled))
+        sizes = np.abs(values[self.unlabeled] - mean)
+        if sizes.max() >= self.s or not sizes.any():
+            return None
+        return mean + (values - mean) / (np.median(sizes) or sizes.max())
 
     def loss(self, values: np.ndarray) -> float:
         """Return what the outputs at all rows cost."""
@@ -180,7 +183,7 @@ def solve(
     SolverResult
         ``x`` holds the weights, ``extra["point"]`` the `TransductivePoint`. Records of the history name their stage.
     """
-    begun, n_solves = time.perf_counter(), 0
+    begun, n_solves, stopped = time.perf_counter(), 0, False
     history: list[dict[str, Any]] = []
     convex = not any(machine.cost_unlabeled.any() for machine in machines)
 
@@ -204,19 +207,25 @@ def solve(
             constant = sum(machine.constant(slopes) for machine, slopes in pairs)
             return _judged(staged, following), found.objective - found.certificate.gap + constant
 
-        def told(record: dict[str, Any], stage: float = stage, stretched: bool = stretched) -> object:
+        def told(record: dict[str, Any], stage: float = stage, stretched: bool = stretched) -> bool:
+            nonlocal stopped
             record |= {"stage": stage, "n_solves": n_solves, "seconds": time.perf_counter() - begun}
             record["stretched"] = stretched and record["iteration"] == 1
-            return callback(record) if callback is not None else False
+            stopped = callback is not None and bool(callback(record))
+            return stopped
 
         result = descend(inner, _judged(staged, point, stretch=True), tol=tol, max_iter=max_iter, callback=told)
         point = result.extra["point"]
         history += result.history
-        if result.status is Status.CALLBACK:
+        if stopped:
             break
-    certificate = replace(result.certificate, kind="duality gap") if convex else result.certificate
+    status, certificate = result.status, result.certificate
+    if stopped and stage != stages[-1]:  # nothing is known about the problem of the last stage
+        point, status = _judged(machines, point), Status.CALLBACK
+        certificate = Certificate(np.inf, point.objective, "stationarity")
+    certificate = replace(certificate, kind="duality gap") if convex else certificate
     extra = {"point": point, "n_solves": n_solves}
-    return SolverResult(point.weights, point.objective, certificate, result.status, len(history), tuple(history), extra)
+    return SolverResult(point.weights, point.objective, certificate, status, len(history), tuple(history), extra)
 
 
 def _point(

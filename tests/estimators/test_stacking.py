@@ -1,0 +1,179 @@
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+
+from kernelweave import RBF, FromCallable, KernelLibrary, Linear, Precomputed
+from kernelweave.estimators.stacking import StackedKernels, is_definite, require_memory, stack_kernels
+from kernelweave.solvers.kernel_stack import Factor, KernelStack
+
+N = 40
+X = np.random.default_rng(0).normal(size=(N, 3)) + 2.0
+SHARE = np.full(N, 1 / N)
+
+
+def bound(*kernels, rows=X):
+    return KernelLibrary(list(kernels)).bind(rows, np.random.default_rng(0))
+
+
+def stacked(*kernels, share=SHARE, scale="trace", dtype="float64", rows=None, data=X):
+    return stack_kernels(bound(*kernels, rows=data), share, owner="Me", scale=scale, dtype=dtype, rows=rows)
+
+
+def matrix(member):
+    return member.Z @ member.Z.T if isinstance(member, Factor) else member
+
+
+def centered(K, share):
+    """Centred by the projection that moves the origin to the mean of the rows."""
+    P = np.eye(len(K)) - np.outer(np.ones(len(K)), share)
+    return P @ K @ P.T
+
+
+def some_share(seed=1, zeros=10):
+    share = np.random.default_rng(seed).uniform(size=N)
+    share[:zeros] = 0.0
+    return share / share.sum()
+
+
+@pytest.mark.parametrize("share", [SHARE, some_share()], ids=["equal", "some"])
+def test_the_scales_are_those_of_the_centred_kernel(share):
+    found = stacked(RBF(0.3), Linear(), share=share)
+    for scale, K in zip(found.scales, (rbf_kernel(X, gamma=0.3), linear_kernel(X)), strict=True):
+        assert scale == pytest.approx(share @ centered(K, share).diagonal(), rel=1e-10)
+    found = stacked(RBF(0.3), Linear(), share=share, scale="variance")
+    for scale, K in zip(found.scales, (rbf_kernel(X, gamma=0.3), linear_kernel(X)), strict=True):
+        assert scale == pytest.approx(np.sqrt(share @ centered(K, share) ** 2 @ share), rel=1e-10)
+    np.testing.assert_array_equal(stacked(RBF(0.3), Linear(), share=share, scale=None).scales, [1.0, 1.0])
+
+
+@pytest.mark.parametrize("scale", ["trace", "variance", None])
+def test_a_constant_kernel_is_not_scaled(scale):
+    found = stacked(FromCallable(lambda A, B: np.full((len(A), len(B)), 5.0)), scale=scale)
+    np.testing.assert_array_equal(found.scales, [1.0])
+
+
+def test_some_rows_have_the_scale_of_all():
+    rows = np.array([3, 1, 20])
+    some, everything = stacked(RBF(0.3), Linear(), rows=rows), stacked(RBF(0.3), Linear())
+    np.testing.assert_array_equal(some.scales, everything.scales)
+    for few, many in zip(some.members, everything.members, strict=True):
+        np.testing.assert_allclose(matrix(few), matrix(many)[np.ix_(rows, rows)], atol=1e-12)
+
+
+def test_a_kernel_of_low_rank_is_kept_as_its_factor():
+    members = stacked(Linear(), RBF(0.3)).members
+    assert isinstance(members[0], Factor)
+    assert members[0].Z.shape == (N, 3)
+    assert isinstance(members[1], np.ndarray)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_members_have_the_type_asked_for(dtype):
+    members = stacked(Linear(), RBF(0.3), dtype=dtype).members
+    assert [np.dtype(dtype)] * 2 == [members[0].Z.dtype, members[1].dtype]
+
+
+# The origin
+
+
+@pytest.mark.parametrize("share", [SHARE, some_share(), np.eye(N)[0]], ids=["equal", "some", "one row"])
+def test_centring_moves_the_origin_to_the_mean_of_the_rows(share):
+    found = stacked(Linear(), RBF(0.3))
+    found.center(share)
+    for member, K in zip(found.members, (linear_kernel(X), rbf_kernel(X, gamma=0.3)), strict=True):
+        np.testing.assert_allclose(matrix(member), centered(K, share), atol=1e-12)
+        np.testing.assert_allclose(matrix(member) @ share, 0.0, atol=1e-12)
+
+
+def test_what_is_centred_can_be_centred_anew():
+    found = stacked(Linear(), RBF(0.3))
+    shares = [some_share(seed) for seed in range(20)]
+    for share in shares:
+        found.center(share)
+    for member, K in zip(found.members, (linear_kernel(X), rbf_kernel(X, gamma=0.3)), strict=True):
+        np.testing.assert_allclose(matrix(member), centered(K, shares[-1]), atol=1e-11)
+
+
+def test_centring_changes_no_matrix_of_the_user():
+    K = rbf_kernel(X)
+    before = K.copy()
+    found = stacked(Precomputed(K), data=np.arange(N)[:, None])
+    found.center(SHARE)
+    np.testing.assert_array_equal(K, before)
+    assert np.abs(found.members[0] - before).max() > 0.1
+
+
+def test_centring_does_not_change_what_the_bound_kernels_say():
+    library = bound(RBF(0.3), Linear())
+    found = stack_kernels(library, SHARE, owner="Me", scale=None, dtype="float64")
+    before = [kernel.block(slice(None), slice(None)).copy() for kernel in library.kernels]
+    found.center(SHARE)
+    for kernel, block in zip(library.kernels, before, strict=True):
+        np.testing.assert_array_equal(kernel.block(slice(None), slice(None)), block)
+
+
+def test_a_stack_of_what_was_centred_is_symmetric():
+    found = stacked(RBF(0.3), Linear())
+    found.center(some_share())
+    K = KernelStack(found.members, found.scales).combine(np.array([0.5, 0.5]))
+    np.testing.assert_array_equal(K, K.T)
+
+
+# Refusals
+
+
+def test_a_kernel_that_is_not_symmetric_is_refused():
+    with pytest.raises(ValueError, match="is not symmetric, and Me needs symmetric, positive semi-definite kernels"):
+        stacked(FromCallable(lambda A, B: A @ np.triu(np.ones((3, 3))) @ B.T))
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_values_that_are_not_finite_are_refused(value):
+    with pytest.raises(ValueError, match="gave values that are not finite"):
+        stacked(FromCallable(lambda A, B: np.full((len(A), len(B)), value)))
+
+
+@pytest.mark.parametrize("scale", ["trace", "variance"])
+@pytest.mark.parametrize("size", [1e-100, 1e100])
+def test_the_scale_of_features_does_not_change_scaled_kernels(size, scale):
+    found, plain = stacked(Linear(), scale=scale, data=size * X), stacked(Linear(), scale=scale)
+    K = matrix(found.members[0]) / found.scales[0]
+    np.testing.assert_allclose(K, matrix(plain.members[0]) / plain.scales[0], rtol=1e-10)
+
+
+def test_memory_is_asked_for_before_it_is_taken():
+    require_memory("Me", 100, 5, "float64", "less")
+    with pytest.raises(MemoryError, match=r"Me keeps 5 kernels of 10,000,000 rows in memory, .* or less\.$"):
+        require_memory("Me", 10_000_000, 5, "float64", "less")
+
+
+# Definiteness
+
+
+def test_a_kernel_with_a_negative_direction_beside_the_constant_is_not_definite():
+    K = rbf_kernel(X)
+    assert is_definite(K)
+    assert is_definite(K - 5.0)  # the offset absorbs a constant
+    assert is_definite(np.ones((5, 5)))
+    assert not is_definite(K - 1.5 * np.eye(N))
+    direction = np.where(np.arange(N) % 2, 1.0, -1.0)
+    assert not is_definite(K - 0.1 * np.outer(direction, direction))
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_low_rank_is_definite_up_to_rounding(seed):
+    Z = np.random.default_rng(seed).normal(size=(60, 4))
+    assert is_definite(Z @ Z.T)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_low_rank_is_definite_up_to_the_rounding_of_the_precision_it_is_kept_in(seed):
+    Z = np.random.default_rng(seed).normal(size=(60, 4))
+    members = stacked(Precomputed(Z @ Z.T), dtype="float32", data=np.arange(60)[:, None], share=np.full(60, 1 / 60))
+    assert is_definite(KernelStack(members.members, members.scales).combine(np.ones(1)), members.rounding)
+
+
+def test_stacked_kernels_hold_what_they_are_given():
+    found = StackedKernels([np.eye(3)], np.ones(1))
+    found.center(np.array([1.0, 0.0, 0.0]))
+    np.testing.assert_array_equal(found.members[0], [[0, 0, 0], [0, 2, 1], [0, 1, 2]])
