@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from checks.transduction import convex_problem, hinge, ramp
 from sklearn.base import clone
+from sklearn.datasets import make_blobs
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -16,6 +17,9 @@ from kernelweave import (
     TSVMClassifier,
     TSVMMKLClassifier,
 )
+from kernelweave.estimators import stacking, tsvm
+from kernelweave.kernels import manifold
+from kernelweave.solvers import kernel_stack
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(0.3), Linear()]
@@ -326,3 +330,25 @@ def test_g50c_is_classified_as_well_as_published(data_dir, split):
     model = TSVMMKLClassifier().fit(data["X"], y)
     unlabeled = np.setdiff1d(np.arange(len(truth)), labeled)
     assert np.mean(model.transduction_[unlabeled] != truth[unlabeled]) < 0.08
+
+
+# Many rows
+
+
+@pytest.mark.parametrize("make", [TSVMClassifier, TSVMMKLClassifier])
+def test_above_a_number_of_rows_features_replace_matrices(monkeypatch, make):
+    X, truth = make_blobs(160, centers=[(-2.0, 0.0), (2.0, 0.0)], random_state=0)
+    y = np.where(np.arange(160) < 12, truth, -1)
+    for module, name, value in ((kernel_stack, "LARGE", 50), (tsvm, "LARGE", 50), (stacking, "LARGE", 50)):
+        monkeypatch.setattr(module, name, value)
+    monkeypatch.setattr(manifold, "EXACT_ROWS", 50)
+    monkeypatch.setattr(manifold, "LANDMARKS", 20)
+    large = make(tol=1e-7, class_prior=0.5, random_state=0).fit(X, y)
+    assert all(isinstance(entry.kernel, ManifoldKernel) for entry in large.library_.entries)
+    assert large.n_evaluations_ <= 20
+    monkeypatch.setattr(kernel_stack, "LARGE", 10_000)
+    dense = make(large.library_ if make is TSVMMKLClassifier else large.library_.entries[0].kernel)
+    dense.set_params(tol=1e-7, class_prior=0.5, random_state=0).fit(X, y)
+    assert large.objective_ == pytest.approx(dense.objective_, rel=1e-5)
+    np.testing.assert_allclose(large.decision_function(X), dense.decision_function(X), atol=1e-2)
+    assert large.status_.name == "CONVERGED"

@@ -108,3 +108,22 @@ def test_what_is_no_kernel_is_refused():
         KernelStack([np.eye(4), np.ones((4, 2))])
     with pytest.raises(ValueError, match="a positive number for each of the 2 kernels"):
         KernelStack([np.eye(4), np.eye(4)], [1.0, 0.0])
+
+
+def test_features_and_products_of_the_sum_need_no_matrix(monkeypatch):
+    rng = np.random.default_rng(3)
+    factors, scales, weights = [rng.normal(size=(N, k)) for k in (2, 4, 1)], [1.0, 2.0, 0.5], np.array([0.3, 0.7, 0.0])
+    K = sum(w / s * Z @ Z.T for Z, s, w in zip(factors, scales, weights, strict=True))
+    X = rng.normal(size=(N, 3))
+    stack = KernelStack([Factor(Z) for Z in factors], scales)
+    assert not stack.is_low_rank  # a matrix of so few points does no harm
+    assert stack.combined_product(weights, X) == pytest.approx(K @ X)
+    monkeypatch.setattr(kernel_stack, "LARGE", N - 1)
+    assert stack.is_low_rank
+    F = stack.features(weights)
+    assert F.shape == (N, 6)  # a kernel without weight has none
+    assert pytest.approx(K) == F @ F.T
+    assert stack.features(weights.copy()) is F
+    assert stack.features(weights[::-1].copy()).shape == (N, 5)
+    assert stack.combined_product(weights, X) == pytest.approx(K @ X)
+    assert not KernelStack([Factor(factors[0]), K]).is_low_rank

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 
 from ..kernels.bound_library import BoundLibrary
-from ..solvers.kernel_stack import Factor, Member
+from ..solvers.kernel_stack import LARGE, Factor, Member
 
 CONSTANT = 1e-12  # of the mean diagonal: a kernel that varies by less says nothing
 ASYMMETRY = 1e-8  # of the largest entry
@@ -115,16 +115,19 @@ def stack_kernels(
     return StackedKernels(members, scales, rounding)
 
 
-def require_memory(owner: str, n_rows: int, n_kernels: int, dtype: str, advice: str) -> None:
-    """Refuse a fit whose kernels would not fit into the machine's memory."""
-    n_bytes = n_rows**2 * (n_kernels * np.dtype(dtype).itemsize + 24)
+def require_memory(owner: str, bound: BoundLibrary, n_rows: int, dtype: str, advice: str) -> None:
+    """Refuse a fit whose kernels, at so many rows, and what is computed with them would not fit into the memory."""
+    ranks = [kernel.rank for kernel in bound.kernels]
+    n_values = sum(n_rows * (n_rows if rank is None else rank) for rank in ranks)
+    low_rank = n_rows > LARGE and None not in ranks
+    n_bytes = n_values * np.dtype(dtype).itemsize + (8 * n_values if low_rank else 24 * n_rows**2)
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not known on this system
         return
     if n_bytes > MEMORY_SHARE * memory:
         raise MemoryError(
-            f"{owner} keeps {n_kernels} kernels of {n_rows:,} rows in memory, about {n_bytes / 2**30:.1f} GB of the "
+            f"{owner} keeps {len(ranks)} kernels of {n_rows:,} rows in memory, about {n_bytes / 2**30:.1f} GB of the "
             f'{memory / 2**30:.1f} GB here. Use fewer kernels or rows, dtype="float32", or {advice}.'
         )
 

@@ -57,7 +57,9 @@ class Labels:
 class Transductive(SemiSupervisedClasses, CompositeModel):
     """What machines with one and with several kernels share."""
 
-    _memory_advice = "n_landmarks, or SSMKClassifier, which reads kernels by blocks"
+    _memory_advice = (
+        "ManifoldKernel(kernel, ratio=0, n_landmarks=1000), or SSMKClassifier, which reads kernels by blocks"
+    )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn from labelled and unlabelled rows.
@@ -78,9 +80,9 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
         sample = self._check_fit(X, y, sample_weight, self._library())
         shares = self._shares(sample.partition)
         library = self._library_for(sample)
-        require_memory(type(self).__name__, len(sample.kept), len(library), self.dtype, self._memory_advice)
         rng = self._rng()
         bound = self._bind(library, sample, rng)
+        require_memory(type(self).__name__, bound, len(sample.kept), self.dtype, self._memory_advice)
         work = Workbench(self, self._stacked(bound, sample), sample, shares)
         labels = Labels(sample.partition.labeled, sample.partition.codes)
         seed = int(rng.integers(2**31))

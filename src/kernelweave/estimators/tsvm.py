@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ..kernels.base import Kernel
 from ..kernels.library import KernelLibrary
-from ..kernels.manifold import manifold_family
+from ..kernels.manifold import ManifoldKernel, manifold_family
+from ..solvers.kernel_stack import LARGE
 from .base import Sample
 from .lapsvm import base_kernel, metric_of
 from .transductive import Transductive
@@ -27,8 +29,8 @@ class TSVMClassifier(Transductive):
     Parameters
     ----------
     kernel : Kernel, optional
-        Positive semi-definite. None: RBF, or linear where ``X`` is sparse. A :class:`ManifoldKernel` adds the manifold
-        assumption.
+        Positive semi-definite. None: RBF, or linear where ``X`` is sparse; above 4000 rows its approximation by 1000
+        landmarks. A :class:`ManifoldKernel` adds the manifold assumption.
     C : float or "cv", default=1.0
         Cost of a margin violation, for a kernel of unit spread (``scale``). ``"cv"``: 0.1, 1 or 10 by cross-validation
         of the labelled rows, the unlabelled ones always there; 1 unless another makes fewer errors by more than a
@@ -156,7 +158,7 @@ class TSVMClassifier(Transductive):
         return KernelLibrary([base_kernel(type(self).__name__, self.kernel, None)])
 
     def _library_for(self, sample: Sample) -> KernelLibrary:
-        return KernelLibrary([base_kernel(type(self).__name__, self.kernel, sample.X)])
+        return KernelLibrary([default_base(sample.X)]) if self.kernel is None else self._library()
 
 
 class TSVMMKLClassifier(Transductive):
@@ -176,7 +178,8 @@ class TSVMMKLClassifier(Transductive):
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library, of positive semi-definite kernels. None: an RBF kernel and four mild deformations of it (20 and 50
-        neighbours, degrees 2 and 5, ratio 1); where ``X`` is sparse a linear one, with cosine neighbours.
+        neighbours, degrees 2 and 5, ratio 1); where ``X`` is sparse a linear one, with cosine neighbours. Above 4000
+        rows all rest on 1000 landmarks, and no matrix of all rows is formed.
     norm : float, default=1
         1: the weights sum to one, and most are zero. ``p > 1``: :math:`\|w\|_p \le 1`, and none is.
     weights : {"shared", "per_class", "uniform"}, default="shared"
@@ -274,4 +277,11 @@ class TSVMMKLClassifier(Transductive):
         if self.kernels is not None:
             return self._library()
         base = base_kernel(type(self).__name__, None, sample.X)
-        return KernelLibrary([base, *manifold_family(base, metric=metric_of("auto", None, sample.X))])
+        deformed = manifold_family(base, metric=metric_of("auto", None, sample.X))
+        return KernelLibrary([default_base(sample.X), *deformed])
+
+
+def default_base(X: Any) -> Kernel:
+    """Return the kernel that None means: for many rows its approximation by landmarks."""
+    base = base_kernel("kernel", None, X)
+    return ManifoldKernel(base, ratio=0.0) if X.shape[0] > LARGE else base

@@ -194,6 +194,11 @@ class BoundKernel(ABC):
     def diag(self) -> np.ndarray:
         """Return the diagonal of ``K``."""
 
+    @property
+    def rank(self) -> int | None:
+        """Columns of :meth:`factor`; None where there is none."""
+        return None
+
     def factor(self) -> np.ndarray | None:
         """Return ``Z`` with ``K = Z Z'`` where that is smaller than ``K``; None where there is none."""
         return None

@@ -68,7 +68,8 @@ class ManifoldKernel(Kernel):
     ratio : float, default=1.0
         How much variation along the graph costs, relative to the base's own norm:
         :math:`r = \mathrm{ratio} / \mathrm{mean}_i k(x_i, x_i)`. Scaling features or kernel therefore changes nothing,
-        and for kernels with :math:`k(x, x) = 1` it is :math:`r` as in the literature. 0 is the base itself.
+        and for kernels with :math:`k(x, x) = 1` it is :math:`r` as in the literature. 0 is the base itself, or its
+        Nystroem approximation where there are landmarks.
     metric : {"euclidean", "cosine", "kernel"}, default="euclidean"
         How far rows are from each other: as rows of ``X``, as rows of ``X`` of length one, or in the feature space of
         ``base``. The last evaluates all pairs of rows, and is the one for :class:`Precomputed` bases.
@@ -158,7 +159,7 @@ class ManifoldKernel(Kernel):
         bound: dict[int, BoundKernel] = {}
         families: dict[tuple[Kernel, int], list[int]] = {}
         for p, kernel in enumerate(kernels):
-            if kernel.ratio == 0:
+            if kernel.ratio == 0 and kernel._n_candidates(X.shape[0]) == X.shape[0]:
                 bound[p] = kernel.base.bind(X, rngs[p], sample_weight)
             else:
                 families.setdefault((kernel.base, kernel._n_candidates(X.shape[0])), []).append(p)
@@ -173,6 +174,9 @@ class ManifoldKernel(Kernel):
             forms: dict[Any, np.ndarray] = {}
             for p in places:
                 kernel = kernels[p]
+                if kernel.ratio == 0:
+                    bound[p] = BoundManifold(features, Z, np.eye(Z.shape[1]))
+                    continue
                 graph = kernel._graph_key(n_candidates)
                 form = (graph, kernel.laplacian, kernel.degree)
                 if graph not in graphs:
@@ -269,9 +273,14 @@ class BoundManifold(BoundKernel):
         Z_new = self.features.of(X_new)
         return self._squared_lengths(Z_new) + self.features.outside(X_new, Z_new)
 
+    @property
+    def rank(self) -> int | None:
+        """The number of features where they are at most half as many as the rows."""
+        return self.Z.shape[1] if 2 * self.Z.shape[1] <= self.n_rows else None
+
     def factor(self) -> np.ndarray | None:
         """Return the deformed features where they are at most half as many as the rows."""
-        return solve_lower(self.root, self.Z.T).T if 2 * self.Z.shape[1] <= self.n_rows else None
+        return None if self.rank is None else solve_lower(self.root, self.Z.T).T
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray]:
         """Return the base at the anchors, and the coefficients there that give the same function."""

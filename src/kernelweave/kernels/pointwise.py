@@ -73,12 +73,17 @@ class BoundPointwise(BoundKernel):
         """Evaluate the formula of each new row with itself."""
         return self.formula.evaluate_diag(_as_floats(X_new, self.formula))
 
-    def factor(self) -> np.ndarray | None:
-        """Return the rows themselves for the linear kernel, if they are few columns."""
+    @property
+    def rank(self) -> int | None:
+        """The number of columns for the linear kernel, if they are few."""
         small = (
             isinstance(self.formula, Linear) and isinstance(self.X, np.ndarray) and 2 * self.X.shape[1] < self.n_rows
         )
-        return self.X if small else None
+        return int(self.X.shape[1]) if small else None
+
+    def factor(self) -> np.ndarray | None:
+        """Return the rows themselves for the linear kernel, if they are few columns."""
+        return None if self.rank is None else self.X
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Keep a copy of some rows."""

@@ -156,6 +156,11 @@ class BoundPreprocessed(BoundKernel):
         """Transform the new rows, then evaluate."""
         return self.kernel.diag_against(self._transform(X_new))
 
+    @property
+    def rank(self) -> int | None:
+        """Columns of the inner kernel's factor."""
+        return self.kernel.rank
+
     def factor(self) -> np.ndarray | None:
         """Return the inner kernel's factor."""
         return self.kernel.factor()
@@ -282,6 +287,11 @@ class BoundOnColumns(BoundKernel):
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Pick the columns of the new rows, then evaluate."""
         return self.kernel.diag_against(X_new[:, self.columns])
+
+    @property
+    def rank(self) -> int | None:
+        """Columns of the inner kernel's factor."""
+        return self.kernel.rank
 
     def factor(self) -> np.ndarray | None:
         """Return the inner kernel's factor."""

@@ -18,6 +18,7 @@ import numpy as np
 from .loops import Array, compiled
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
+LARGE = 4000  # points, above which kernels that are given by features are used through these alone
 FEW_VECTORS = 3  # up to so many are multiplied row by row; with more, a dense product is faster
 
 
@@ -59,7 +60,8 @@ class KernelStack:
         dense = [(k, member) for k, member in enumerate(self.members) if isinstance(member, np.ndarray)]
         self._dense = {k: K.T if K.flags.f_contiguous else K for k, K in dense}  # the rows of a symmetric K
         self._sum: np.ndarray | None = None
-        self._summed = np.empty(0)  # the weights and the ridge of the sum
+        self._features: np.ndarray | None = None
+        self._summed = np.empty(0)  # the weights and the ridge of the sum, or the weights of the features
 
     def __len__(self) -> int:
         return len(self.members)
@@ -111,6 +113,34 @@ class KernelStack:
             if isinstance(member, Diagonal):
                 self._sum.flat[:: self.n_points + 1] += factor * member.values
         return self._sum
+
+    @property
+    def is_low_rank(self) -> bool:
+        """Whether all kernels are given by features, and so many points that no matrix of theirs should be formed."""
+        return self.n_points > LARGE and all(isinstance(member, Factor) for member in self.members)
+
+    def features(self, weights: np.ndarray) -> np.ndarray:
+        """Return ``F`` with ``F F'`` the weighted sum of scaled kernels, where all are given by features.
+
+        A call with other weights forgets it; one with the same gives it back.
+        """
+        if self._features is None or not np.array_equal(weights, self._summed):
+            self._features = None  # so that there is one at a time
+            factors = np.sqrt(weights / self.scales)
+            active = [(factor, _entries(self.members[k])) for k, factor in enumerate(factors) if factor > 0.0]
+            self._features = np.empty((self.n_points, sum(Z.shape[1] for _, Z in active)))
+            start = 0
+            for factor, Z in active:
+                np.multiply(factor, Z, out=self._features[:, start : start + Z.shape[1]])
+                start += Z.shape[1]
+            self._summed = weights.copy()
+        return self._features
+
+    def combined_product(self, weights: np.ndarray, X: np.ndarray) -> np.ndarray:
+        """Return the product of the weighted sum of scaled kernels with ``X`` of shape (n_points, n_vectors)."""
+        if not self.is_low_rank:
+            return self.combine(weights) @ X
+        return np.einsum("k,kic->ic", weights, self.products(X))
 
     def products(self, X: np.ndarray) -> np.ndarray:
         """Return the products of each scaled kernel with the columns of ``X``.

@@ -22,8 +22,9 @@ SMALL = 3000  # variables: up to so many, a kernel matrix is formed
 N_SWEEPS = 5  # in a row, before the gradient of all variables is looked at again
 MAX_ROUNDS = 10_000
 INNER = 0.1  # of the gap that is left: the accuracy of the small problem
-N_STALLS = 10  # rounds in a row without progress, after which rounding is to blame
-EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
+N_STALLS = 10  # rounds in a row without progress, after which rounding is to blame ...
+NOISE = 1e-10  # ... if the gap is within this of the sizes of what it is made of
+TINY = float(np.finfo(float).tiny)
 
 
 def solve(
@@ -78,19 +79,21 @@ def solve(
         if gap <= tol * max(abs(objective), TINY):
             status = Status.CONVERGED
             break
-        n_stalls = n_stalls + 1 if gap > 0.9 * best else 0
+        n_stalls = n_stalls + 1 if gap >= best else 0
         best = min(best, gap)
-        if n_stalls == N_STALLS and gap <= np.sqrt(EPS) * float(np.abs(linear) @ np.abs(x)):
+        if n_stalls == N_STALLS and gap <= NOISE * (float(v @ v) + float(np.abs(linear) @ np.abs(x))):
             status = Status.PRECISION
             break
-        down, up = np.where(x > lower, gradient, -np.inf), np.where(x < upper, -gradient, -np.inf)
-        margin = max(float(down.max(initial=0.0)), float(up.max(initial=0.0)))  # the largest violation
-        active = by_row[(np.maximum(down, up) > -margin)[by_row] & (lower < upper)[by_row]]
-        if len(active) <= SMALL:
-            _solve_small(Z, linear, lower, upper, rows, x, gradient, active, INNER * gap)
-        else:
-            order = np.random.default_rng(n_round).permutation(len(active)) if n_round % 2 else np.arange(len(active))
-            _sweep(Z, linear, lower, upper, rows, squares, x, v, active[order], N_SWEEPS)
+        if n_round == max_rounds:
+            break
+        violation = np.maximum(np.where(x > lower, gradient, -np.inf), np.where(x < upper, -gradient, -np.inf))
+        active = by_row[(violation > -max(0.0, float(violation.max())))[by_row] & (lower < upper)[by_row]]
+        if len(active) > SMALL and n_round % 2 == 0:
+            _sweep(Z, linear, lower, upper, rows, squares, x, v, active, N_SWEEPS)
+            continue
+        if len(active) > SMALL:  # those that violate most: sweeps crawl where features are ill-conditioned
+            active = active[np.argpartition(violation[active], -SMALL)[-SMALL:]]
+        _solve_small(Z, linear, lower, upper, rows, x, gradient, active, INNER * gap)
     extra = {"multiplier": 0.0, "gradient": gradient}
     return SolverResult(x, objective, Certificate(gap, objective), status, n_round, extra=extra)
 

@@ -59,9 +59,8 @@ class _Model:
 
     def __init__(self, machines: WeightedSVM, value: Value):
         self.value, self.problems = value, machines.problems
-        K = machines.kernel(value.weights)
         self.parts = [
-            _derivatives(K, problem, x, value.products[:, :, c])
+            _derivatives(machines, value.weights, problem, x, value.products[:, :, c])
             for c, (problem, x) in enumerate(zip(machines.problems, value.duals, strict=True))
         ]
         self.hessian = sum((D.T @ D for _, _, D in self.parts), np.zeros((len(value.weights),) * 2))
@@ -87,12 +86,12 @@ class _Model:
 
 
 def _derivatives(
-    K: np.ndarray, problem: DualProblem, x: np.ndarray, products: np.ndarray
+    machines: WeightedSVM, weights: np.ndarray, problem: DualProblem, x: np.ndarray, products: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     r"""Return the free variables F, L with :math:`L L^\top = K_{FF}`, and D with :math:`V^\top P V = D^\top D`."""
     free = np.flatnonzero((x > problem.lower) & (x < problem.upper))
     rows = problem.rows[free]
-    K_FF = K[rows].take(rows, axis=1)  # faster than np.ix_
+    K_FF = machines.block(weights, rows)
     if not len(free):
         return free, K_FF, np.zeros((0, len(products)))
     scale, ridge, failed = max(float(K_FF.diagonal().mean()), np.finfo(float).tiny), RIDGE, 1

@@ -235,7 +235,7 @@ def _point(
     duals, multipliers = found.extra["duals"], found.extra["multipliers"]
     sums = [np.bincount(p.rows, weights=x, minlength=stack.n_points) for p, x in zip(problems, duals, strict=True)]
     by_rows = np.column_stack(sums)
-    values = stack.combine(found.x) @ by_rows
+    values = stack.combined_product(found.x, by_rows)
     half_norm = 0.5 * float(np.vdot(by_rows, values))
     offsets = [
         -multiplier if machine.mean is None else machine.mean

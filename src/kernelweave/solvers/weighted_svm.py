@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from . import smo
+from . import low_rank, smo
 from .kernel_stack import Diagonal, KernelStack
 from .result import SolverResult
 
@@ -152,6 +152,9 @@ class WeightedSVM:
         self.stack, self.problems, self.norm = stack, list(problems), norm
         self.ridge = np.broadcast_to(np.asarray(ridge, dtype=float), (stack.n_points,))
         self.n_solves = 0
+        # Without equality and ridge, features of many points need not become a matrix.
+        free = all(problem.total is None for problem in self.problems) and not self.ridge.any()
+        self.low_rank = stack.is_low_rank and free
         self._boxes = np.full(len(self.problems), FIRST_BOX)
         self._slack = np.ones(len(self.problems))  # how much more gap the closed box may show than the machine has
 
@@ -159,12 +162,19 @@ class WeightedSVM:
         """Return the combined kernel; the next call may overwrite it."""
         return self.stack.combine(weights, self.ridge)
 
+    def block(self, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return the combined kernel at some rows."""
+        if self.low_rank:
+            F = self.stack.features(weights)[rows]
+            return np.asarray(F @ F.T)
+        return self.kernel(weights)[rows].take(rows, axis=1)  # faster than np.ix_
+
     def solve(self, weights: np.ndarray, tol: float, start: Sequence[np.ndarray] | None = None) -> Value:
         """Return the value at some weights, with a duality gap of the machines of at most ``tol`` times its size.
 
         Where the box is infinite and nothing else bounds the duals, the gap is infinite.
         """
-        K = self.kernel(weights)
+        K = self.stack.features(weights) if self.low_rank else self.kernel(weights)
         diagonal = self.ridge + sum(
             weight / scale * member.values
             for weight, scale, member in zip(weights, self.stack.scales, self.stack.members, strict=True)
@@ -187,16 +197,20 @@ class WeightedSVM:
         while True:
             box = self._boxes[c] if infinite else np.inf
             lower, upper = np.maximum(problem.lower, -box), np.minimum(problem.upper, box)
-            found = smo.solve(
-                K,
-                problem.linear,
-                lower,
-                upper,
-                total=problem.total,
-                index=problem.index,
-                start=start,
-                tol=min(COARSEST, tol * self._slack[c]),
-            )
+            asked = min(COARSEST, tol * self._slack[c])
+            if self.low_rank:
+                found = low_rank.solve(K, problem.linear, lower, upper, index=problem.index, start=start, tol=asked)
+            else:
+                found = smo.solve(
+                    K,
+                    problem.linear,
+                    lower,
+                    upper,
+                    total=problem.total,
+                    index=problem.index,
+                    start=start,
+                    tol=asked,
+                )
             start, value = found.x, -found.objective
             reach = float(np.abs(found.x).sum())
             if reach > box and box < WIDEST:
