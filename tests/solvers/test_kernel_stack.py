@@ -46,8 +46,8 @@ def test_the_sum_is_formed_in_the_same_memory_again():
 def test_the_sum_is_formed_once_for_the_same_weights_and_ridge(monkeypatch):
     members, scales, matrices = kernels()
     stack, weights, formed = KernelStack(members, scales), np.ones(len(members)), []
-    mirror = kernel_stack._mirror
-    monkeypatch.setattr(kernel_stack, "_mirror", lambda out: formed.append(1) or mirror(out))
+    mirror = kernel_stack.mirror
+    monkeypatch.setattr(kernel_stack, "mirror", lambda out: formed.append(1) or mirror(out))
     stack.combine(weights)
     assert stack.combine(weights.copy(), np.zeros(N)) == pytest.approx(matrices.sum(axis=0))
     assert len(formed) == 1

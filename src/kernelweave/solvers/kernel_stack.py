@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .loops import Array, compiled
+from .loops import Array, compiled, mirror
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
 LARGE = 4000  # points, above which kernels that are given by features are used through these alone
@@ -107,7 +107,7 @@ class KernelStack:
             for Z, factor in low_rank:
                 if factor != 0.0:
                     self._sum[start:stop, :stop] += (factor * Z[start:stop].astype(float, copy=False)) @ Z[:stop].T
-        _mirror(self._sum)
+        mirror(self._sum.T)  # what is below the diagonal is copied above it
         self._sum.flat[:: self.n_points + 1] += ridge
         for member, factor in zip(self.members, factors, strict=True):
             if isinstance(member, Diagonal):
@@ -222,17 +222,6 @@ def _add_four(out: Array, A: Array, B: Array, C: Array, D: Array, weights: Array
         row, row_a, row_b, row_c, row_d = out[i], A[i], B[i], C[i], D[i]
         for j in range(i + 1):
             row[j] += a * row_a[j] + b * row_b[j] + c * row_c[j] + d * row_d[j]
-
-
-@compiled
-def _mirror(out: Array) -> None:
-    """Copy what is below the diagonal above it, by tiles that stay in the cache."""
-    n, tile = len(out), 32
-    for first in range(0, n, tile):
-        for second in range(0, first + 1, tile):
-            for i in range(first, min(first + tile, n)):
-                for j in range(second, min(second + tile, i)):
-                    out[j, i] = out[i, j]
 
 
 @compiled
