@@ -5,7 +5,7 @@
     KERNELWEAVE_DATA=... python benchmarks/mkl/easymkl.py --ours > ours.json
 
 Its problem is another one (the margin between averages), so gaps cannot be compared: each line has the time to train
-on the kernel matrices, and the error on 2000 other rows. The kernels have mean variance 1 in feature space, as in run.py.
+on the kernel matrices, and the error on 2000 other rows. Kernels have mean variance 1 in feature space, as in run.py.
 """
 
 import argparse

@@ -142,9 +142,14 @@ def test_the_scale_of_features_does_not_change_scaled_kernels(size, scale):
 
 
 def test_memory_is_asked_for_before_it_is_taken():
-    require_memory("Me", 100, 5, "float64", "less")
-    with pytest.raises(MemoryError, match=r"Me keeps 5 kernels of 10,000,000 rows in memory, .* or less\.$"):
-        require_memory("Me", 10_000_000, 5, "float64", "less")
+    bound = KernelLibrary([RBF(), RBF(2.0)]).bind(X, np.random.default_rng(0))
+    require_memory("Me", bound, 100, "float64", "less")
+    with pytest.raises(MemoryError, match=r"Me keeps 2 kernels of 10,000,000 rows in memory, .* or less\.$"):
+        require_memory("Me", bound, 10_000_000, "float64", "less")
+    few = KernelLibrary([Linear()]).bind(np.zeros((10, 3)), np.random.default_rng(0))
+    require_memory("Me", few, 10_000_000, "float64", "less", by_features=True)  # three features a row
+    with pytest.raises(MemoryError):
+        require_memory("Me", few, 10_000_000, "float64", "less")
 
 
 # Definiteness

@@ -175,7 +175,7 @@ class CompositeEstimator(CompositeModel):
         rows = self._rows(sample)
         bound = self._bind(library, sample, self._rng())
         require_memory(type(self).__name__, bound, len(rows), self.dtype, self._memory_advice)
-        stacked = self._stacked(bound, sample, rows)
+        stacked = self._stacked(bound, sample, None if len(rows) == len(sample.kept) else rows)
         duals = self._duals(sample)
         stack = KernelStack([*stacked.members, *duals.members], [*stacked.scales, *np.ones(len(duals.members))])
         shared = self.weights != "per_class"

@@ -16,6 +16,7 @@ ASYMMETRY = 1e-8  # of the largest entry
 NEGATIVE, ROUNDINGS = 1e-9, 10.0  # of the trace, and times the precision: eigenvalues above minus this may be rounding
 EPS = float(np.finfo(float).eps)
 SMALLEST = float(np.finfo(float).tiny) / EPS  # smaller numbers lose digits
+STRIP = 64  # rows
 MEMORY_SHARE = 0.8  # of the machine's memory that a stack may take
 
 
@@ -86,12 +87,10 @@ def stack_kernels(
         name, Z = bound.entries[p].name, kernel.factor()
         K = np.empty((0, 0)) if Z is not None else kernel.block(everything, everything)
         diagonal = K.diagonal() if Z is None else np.einsum("ij,ij->i", Z, Z)
+        means = K @ share if Z is None else Z @ (share @ Z)
+        _check_finite(means, name)  # every entry has a share in them
         if Z is None:
-            _check_kernel(K, name, owner)
-            means = K @ share
-        else:
-            _check_finite(diagonal, name)
-            means = Z @ (share @ Z)
+            _check_symmetric(K, name, owner)
         spread = float(share @ diagonal - share @ means)
         if scale == "variance":
             block = kernel.block(everything, everything) - means - means[:, None] + share @ means
@@ -115,11 +114,16 @@ def stack_kernels(
     return StackedKernels(members, scales, rounding)
 
 
-def require_memory(owner: str, bound: BoundLibrary, n_rows: int, dtype: str, advice: str) -> None:
-    """Refuse a fit whose kernels, at so many rows, and what is computed with them would not fit into the memory."""
+def require_memory(
+    owner: str, bound: BoundLibrary, n_rows: int, dtype: str, advice: str, by_features: bool = False
+) -> None:
+    """Refuse a fit whose kernels, at so many rows, and what is computed with them would not fit into the memory.
+
+    ``by_features``: whether the fit forms no matrix of all rows where kernels are given by features.
+    """
     ranks = [kernel.rank for kernel in bound.kernels]
     n_values = sum(n_rows * (n_rows if rank is None else rank) for rank in ranks)
-    low_rank = n_rows > LARGE and None not in ranks
+    low_rank = by_features and n_rows > LARGE and None not in ranks
     n_bytes = n_values * np.dtype(dtype).itemsize + (8 * n_values if low_rank else 24 * n_rows**2)
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -149,9 +153,13 @@ def _check_finite(values: np.ndarray, name: str) -> None:
         )
 
 
-def _check_kernel(K: np.ndarray, name: str, owner: str) -> None:
-    _check_finite(K, name)
-    if np.abs(K - K.T).max() > ASYMMETRY * np.abs(K).max():
+def _check_symmetric(K: np.ndarray, name: str, owner: str) -> None:
+    differs = largest = 0.0
+    for start in range(0, len(K), STRIP):  # strips stay in the processor's cache
+        rows = K[start : start + STRIP, : start + STRIP]
+        differs = max(differs, float(np.abs(rows - K[: start + STRIP, start : start + STRIP].T).max()))
+        largest = max(largest, float(np.abs(rows).max()))
+    if differs > ASYMMETRY * largest:
         raise ValueError(
             f"The kernel {name} is not symmetric, and {owner} needs symmetric, positive semi-definite kernels. Use "
             "CGBoostClassifier or SSMKClassifier, which take any kernel, or leave it out."

@@ -82,7 +82,8 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
         library = self._library_for(sample)
         rng = self._rng()
         bound = self._bind(library, sample, rng)
-        require_memory(type(self).__name__, bound, len(sample.kept), self.dtype, self._memory_advice)
+        n_rows, balanced = len(sample.kept), self.class_prior is not None
+        require_memory(type(self).__name__, bound, n_rows, self.dtype, self._memory_advice, by_features=balanced)
         work = Workbench(self, self._stacked(bound, sample), sample, shares)
         labels = Labels(sample.partition.labeled, sample.partition.codes)
         seed = int(rng.integers(2**31))
