@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.solvers import kernel_stack, low_rank, mkl, smo
+from kernelweave.solvers import kernel_stack, low_rank, mkl, smo, weighted_svm
 from kernelweave.solvers.kernel_stack import Factor, KernelStack
 from kernelweave.solvers.result import Status
 from kernelweave.solvers.weighted_svm import DualProblem, WeightedSVM
@@ -106,6 +106,23 @@ def test_an_equality_a_ridge_or_a_dense_kernel_needs_the_matrix(monkeypatch):
     monkeypatch.setattr(kernel_stack, "LARGE", 10)
     stack, problems = stack_and_problems(1)
     tied = [DualProblem(p.linear, p.lower, p.upper, total=0.0) for p in problems]
+    monkeypatch.setattr(weighted_svm, "LARGE", 10)
     assert not WeightedSVM(stack, tied).low_rank
     assert not WeightedSVM(stack, problems, ridge=0.1).low_rank
     assert not WeightedSVM(KernelStack([*stack.members, np.eye(60)]), problems).low_rank
+
+
+def test_an_equality_over_few_points_needs_the_matrix_of_these(monkeypatch):
+    def tied():
+        stack, problems = stack_and_problems(2)
+        here = np.arange(0, 60, 3)
+        return stack, [DualProblem(p.linear[here], p.lower[here], p.upper[here], 0.0, here) for p in problems]
+
+    dense = mkl.solve(*tied(), tol=1e-7)
+    monkeypatch.setattr(kernel_stack, "LARGE", 30)
+    stack, problems = tied()
+    assert WeightedSVM(stack, problems).low_rank
+    monkeypatch.setattr(KernelStack, "combine", None)
+    found = mkl.solve(stack, problems, tol=1e-7)
+    assert found.objective == pytest.approx(dense.objective, rel=1e-6)
+    np.testing.assert_allclose(found.extra["multipliers"], dense.extra["multipliers"], atol=1e-3)

@@ -23,7 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from . import low_rank, smo
-from .kernel_stack import Diagonal, KernelStack
+from .kernel_stack import LARGE, Diagonal, KernelStack
 from .result import SolverResult
 
 # An infinite box is closed where it does not bind. With signs as linear term, the optimum of the open box has a sum of
@@ -152,9 +152,9 @@ class WeightedSVM:
         self.stack, self.problems, self.norm = stack, list(problems), norm
         self.ridge = np.broadcast_to(np.asarray(ridge, dtype=float), (stack.n_points,))
         self.n_solves = 0
-        # Without equality and ridge, features of many points need not become a matrix.
-        free = all(problem.total is None for problem in self.problems) and not self.ridge.any()
-        self.low_rank = stack.is_low_rank and free
+        # Features of many points need not become a matrix where there is no equality, or few points take part.
+        few = all(problem.total is None or len(np.unique(problem.rows)) <= LARGE for problem in self.problems)
+        self.low_rank = stack.is_low_rank and few and not self.ridge.any()
         self._boxes = np.full(len(self.problems), FIRST_BOX)
         self._slack = np.ones(len(self.problems))  # how much more gap the closed box may show than the machine has
 
@@ -188,6 +188,13 @@ class WeightedSVM:
         accurate = gap <= tol * abs(dual)
         return Value(self, weights, duals, multipliers, dual, gap, all(proven), accurate)
 
+    def _matrix(self, K: np.ndarray, problem: DualProblem) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the combined kernel, at the rows that take part where it is given by features, and the index to it."""
+        if not self.low_rank:
+            return K, problem.index
+        rows, index = np.unique(problem.rows, return_inverse=True)
+        return K[rows] @ K[rows].T, index
+
     def _solve_one(
         self, c: int, K: np.ndarray, diagonal: np.ndarray, tol: float, start: np.ndarray | None
     ) -> tuple[np.ndarray, float, float, float, bool]:
@@ -198,18 +205,12 @@ class WeightedSVM:
             box = self._boxes[c] if infinite else np.inf
             lower, upper = np.maximum(problem.lower, -box), np.minimum(problem.upper, box)
             asked = min(COARSEST, tol * self._slack[c])
-            if self.low_rank:
+            if self.low_rank and problem.total is None:
                 found = low_rank.solve(K, problem.linear, lower, upper, index=problem.index, start=start, tol=asked)
             else:
+                matrix, index = self._matrix(K, problem)
                 found = smo.solve(
-                    K,
-                    problem.linear,
-                    lower,
-                    upper,
-                    total=problem.total,
-                    index=problem.index,
-                    start=start,
-                    tol=asked,
+                    matrix, problem.linear, lower, upper, total=problem.total, index=index, start=start, tol=asked
                 )
             start, value = found.x, -found.objective
             reach = float(np.abs(found.x).sum())
