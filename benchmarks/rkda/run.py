@@ -5,8 +5,8 @@
 Waveform, three classes; the paper's ten Gaussian kernels (widths from 0.1 to 100), centred and of trace 1. Exact: (34)
 divided by the ridge, and (41) where the ridge is learned; joint: (37) and its form with a learned ridge. The
 semidefinite programs go through cvxpy at the solvers' own tolerances; of their time only the solver's counts, not the
-translation. Objectives are computed here, from the weights that each returns. A solver that is not installed is a dash; one that
-takes longer than the limit is stopped, and the ratio is a bound.
+translation. Objectives are computed here, from the weights that each returns. A solver that is not
+installed is a dash; one that takes longer than the limit is stopped, and the ratio is a bound.
 """
 
 import argparse
@@ -242,7 +242,7 @@ def main():
         (HERE / "results.json").write_text(json.dumps(records, indent=1) + "\n")
         words = ", ".join(f"{key} {value}" for key, value in about.items())
         top = "# Kernel weights of discriminant analysis\n\nTimes of semidefinite solvers as ratios to ours, best of"
-        rest = "the repeats; excess: of the objective at their weights over that at ours. m x m Cholesky times are best of 5."
+        rest = "the repeats; excess: of the objective at their weights over that at ours. Cholesky times: best of five."
         (HERE / "results.md").write_text(f"{top} {rest}\n\n{text}\n\n{words}.\n")
 
 

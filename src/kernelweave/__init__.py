@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from .estimators.mkl import MKLClassifier, MKLRegressor
     from .estimators.one_class import CGBoostOneClass
     from .estimators.path import CGBoostClassifierCV, cg_boost_path
+    from .estimators.rkda import RKDAClassifier
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
     from .kernels.groups import one_kernel_per_group
@@ -53,6 +54,7 @@ __all__ = [
     "LapSVMClassifier",
     "TSVMClassifier",
     "TSVMMKLClassifier",
+    "RKDAClassifier",
     # model selection
     "SemiSupervisedSplit",
     # files
@@ -87,6 +89,7 @@ _HOME = {
     "LapSVMClassifier": "estimators.lapsvm",
     "TSVMClassifier": "estimators.tsvm",
     "TSVMMKLClassifier": "estimators.tsvm",
+    "RKDAClassifier": "estimators.rkda",
     "SemiSupervisedSplit": "model_selection",
     "save": "persistence",
     "load": "persistence",

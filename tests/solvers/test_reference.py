@@ -5,7 +5,16 @@ import pytest
 from sklearn.svm import SVC, NuSVC, OneClassSVM
 
 from kernelweave.solvers.margin import classification_rows, one_class_rows, regression_rows
-from kernelweave.solvers.reference import full_lp, full_nu_lp, full_nu_qp, full_qp, full_rkhs
+from kernelweave.solvers.reference import (
+    discriminant_sdp,
+    full_lp,
+    full_nu_lp,
+    full_nu_qp,
+    full_qp,
+    full_rkhs,
+    joint_discriminant_sdp,
+    within_discriminant_sdp,
+)
 
 INTERCEPTS = ["free", "penalized", None]
 
@@ -215,3 +224,62 @@ def test_a_missing_cvxpy_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "cvxpy", None)
     with pytest.raises(ImportError, match=r"kernelweave\[sdp\]"):
         full_qp(K, rows)
+
+
+# Semidefinite programs of discriminant analysis: with one kernel nothing is left to choose
+
+
+def discriminant(seed, m=10, k=3):
+    rng = np.random.default_rng(seed)
+    P = np.eye(m) - 1 / m
+    X = P @ rng.normal(size=(m, m - 1))
+    H = P @ np.eye(k)[np.arange(m) % k]
+    return X @ X.T, H
+
+
+@pytest.mark.parametrize("divided", [False, True])
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_discriminant_sdp_of_one_kernel_is_its_schur_complement(k, divided):
+    pytest.importorskip("cvxpy")
+    G, H = discriminant(0, k=3)
+    H = H[:, :k]
+    found = discriminant_sdp([G], H, 0.1, divided=divided)
+    assert found.weights == pytest.approx([1 / np.trace(G)])  # sum theta_i trace_i = 1
+    value = np.trace(H.T @ np.linalg.solve(np.eye(10) + G / np.trace(G) / 0.1, H))
+    assert found.objective == pytest.approx(value / (0.1 if divided else 1.0), rel=1e-8)
+
+
+@pytest.mark.parametrize("solver", ["exact", "joint"])
+def test_the_discriminant_sdp_that_learns_its_ridge_is_the_best_on_a_line(solver):
+    pytest.importorskip("cvxpy")
+    G, H = discriminant(1)
+    H = H[:, :1]  # so that both are the same
+    found = (discriminant_sdp if solver == "exact" else joint_discriminant_sdp)([G], H, None)
+    assert found.weights @ [10.0, np.trace(G)] == pytest.approx(1.0)
+
+    def value(w):
+        return (H.T @ np.linalg.solve(w / 10 * np.eye(10) + (1 - w) * G / np.trace(G), H)).item()
+
+    assert found.objective == pytest.approx(value(10 * found.weights[0]), rel=1e-7)
+    assert found.objective <= min(value(w) for w in np.linspace(0.01, 1, 300)) * (1 + 1e-8)
+
+
+@pytest.mark.parametrize("divided", [False, True])
+def test_the_joint_discriminant_sdp_bounds_a_matrix_of_rank_one(divided):
+    pytest.importorskip("cvxpy")
+    G, H = discriminant(2)
+    H = np.outer(H[:, 0], [1.0, -2.0, 0.5])
+    found = joint_discriminant_sdp([G], H, 0.1, divided=divided)
+    one = discriminant_sdp([G], H[:, :1], 0.1, divided=divided)
+    assert found.objective == pytest.approx(3.5**2 * one.objective, rel=1e-7)  # (sum |v|)^2
+
+
+def test_the_within_discriminant_sdp_of_one_kernel_is_equation_9():
+    pytest.importorskip("cvxpy")
+    G, _ = discriminant(3)
+    a = np.repeat([0.2, -0.2], 5)
+    J = np.kron(np.eye(2), (np.eye(5) - 1 / 5) / np.sqrt(5))
+    found = within_discriminant_sdp([G], a, J, 0.5)
+    inverse = np.linalg.inv(0.5 * np.eye(10) + J @ G @ J)
+    assert found.objective == pytest.approx(a @ G @ (np.eye(10) - J @ inverse @ J @ G) @ a / 0.5, rel=1e-7)
+    assert found.weights == pytest.approx([1.0])

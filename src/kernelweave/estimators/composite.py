@@ -44,6 +44,8 @@ class Duals:
 class CompositeModel(KernelEstimator):
     """What is checked before, and kept after, any fit of a weighted sum of kernels."""
 
+    _remedies = REMEDIES
+
     def _check_params(self) -> None:
         super()._check_params()
         owner = type(self).__name__
@@ -139,11 +141,11 @@ class CompositeModel(KernelEstimator):
         self.history_ = [dict(record) for result in results for record in result.history]
         worst = max(results, key=lambda result: (not result.status.converged, result.certificate.relative))
         self._status_name = worst.status.name
-        if worst.status in REMEDIES:
+        if worst.status in self._remedies:
             measure = "Certified relative gap" if kind == "duality gap" else "Relative distance from stationarity"
             warnings.warn(
                 f"{worst.status.value} {measure}: {worst.certificate.relative:.2e}, asked for: {self.tol:.2e}. "
-                f"{REMEDIES[worst.status]}",
+                f"{self._remedies[worst.status]}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -80,7 +80,7 @@ class SSMKClassifier(SemiSupervisedClasses, _SemiSupervised):
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library. ``None``: linear, quadratic, and a family of RBF kernels around the mean squared distance; where
-        there are unlabelled rows, up to 20,000 in all, also four RBF kernels deformed along the graph of nearest
+        there are unlabelled rows, up to 10,000 in all, also four RBF kernels deformed along the graph of nearest
         neighbours (:class:`ManifoldKernel`), whose basis functions cost a new row as many kernel values as there are
         rows, 1000 at most above 2000 rows.
     C : float, default=10.0

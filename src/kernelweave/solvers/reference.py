@@ -7,6 +7,7 @@ For tests, papers and benchmarks only; nothing else may import it.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,6 +29,21 @@ class ReferenceSolution:
     coef: np.ndarray
     intercept: float
     rho: float = 0.0
+
+
+@dataclass(frozen=True)
+class KernelWeights:
+    r"""Optimum of a problem over weights of kernels.
+
+    Attributes
+    ----------
+    objective : float
+    weights : ndarray of shape (n_kernels,)
+        The :math:`\theta` of the paper; first the one of the identity where the ridge is learned.
+    """
+
+    objective: float
+    weights: np.ndarray
 
 
 def full_lp(
@@ -172,6 +188,81 @@ def full_rkhs(
     return ReferenceSolution(value, np.concatenate([coef.value for coef in coefs]), _number(b))
 
 
+def discriminant_sdp(
+    kernels: Sequence[np.ndarray], H: np.ndarray, ridge: float | None, *, divided: bool = False
+) -> KernelWeights:
+    r"""Solve the kernel learning of discriminant analysis: RKDA (16) and (34), or (40) and (41).
+
+    .. math:: \min\; \sum_j t_j \quad \text{s.t.} \quad
+        \begin{pmatrix} I + \frac1\lambda \sum_i \theta_i \tilde G_i & h_j \\ h_j^\top & t_j \end{pmatrix} \succeq 0
+        \text{ for all } j, \quad \theta \ge 0,\; \sum_i \theta_i \operatorname{tr} \tilde G_i = 1,
+
+    where for a learned ridge the identity is one of the kernels and there is no :math:`I`.
+
+    Parameters
+    ----------
+    kernels : sequence of ndarray of shape (n_points, n_points)
+        Centred.
+    H : ndarray of shape (n_points, n_columns)
+        The vector a of (8) as its one column, for (16) and (40); the class indicators for (34) and (41).
+    ridge : float or None
+        None: it is learned.
+    divided : bool
+        The first block multiplied by the ridge, and so the optimum divided by it: for small ones.
+    """
+    M, variables, constraints = _ridged_sum(kernels, ridge, divided)
+    cp = _cvxpy()
+    t = cp.Variable(H.shape[1])
+    constraints += [_bordered(M, H[:, [j]], cp.reshape(t[j], (1, 1), order="C")) for j in range(H.shape[1])]
+    return KernelWeights(_conic_program(cp.sum(t), constraints), np.array(variables.value))
+
+
+def joint_discriminant_sdp(
+    kernels: Sequence[np.ndarray], H: np.ndarray, ridge: float | None, *, divided: bool = False
+) -> KernelWeights:
+    r"""Solve the approximate kernel learning of discriminant analysis, RKDA (37), or its form with a learned ridge.
+
+    As :func:`discriminant_sdp`, with one matrix that has all :math:`h_j` beside the kernels and
+    :math:`\operatorname{Diag}(t)` in the corner.
+
+    Parameters
+    ----------
+    kernels : sequence of ndarray of shape (n_points, n_points)
+    H : ndarray of shape (n_points, n_columns)
+    ridge : float or None
+    divided : bool
+    """
+    M, variables, constraints = _ridged_sum(kernels, ridge, divided)
+    cp = _cvxpy()
+    t = cp.Variable(H.shape[1])
+    constraints.append(_bordered(M, H, cp.diag(t)))
+    return KernelWeights(_conic_program(cp.sum(t), constraints), np.array(variables.value))
+
+
+def within_discriminant_sdp(kernels: Sequence[np.ndarray], a: np.ndarray, J: np.ndarray, ridge: float) -> KernelWeights:
+    r"""Solve the kernel learning of Kim et al., the maximum of RKDA (9) over (10).
+
+    .. math:: \max\; \frac1\lambda (a^\top G a - s) \quad \text{s.t.} \quad
+        \begin{pmatrix} \lambda I + J G J & J G a \\ a^\top G J & s \end{pmatrix} \succeq 0, \quad
+        G = \sum_i \theta_i G_i,\; \theta \ge 0,\; \sum_i \theta_i = 1 .
+
+    Parameters
+    ----------
+    kernels : sequence of ndarray of shape (n_points, n_points)
+    a : ndarray of shape (n_points,)
+    J : ndarray of shape (n_points, n_points)
+        As printed, or with other shares of the classes.
+    ridge : float
+    """
+    cp = _cvxpy()
+    theta, s = cp.Variable(len(kernels), nonneg=True), cp.Variable()
+    M = ridge * np.eye(len(a)) + sum(theta[i] * (J @ G @ J) for i, G in enumerate(kernels))
+    border = sum(theta[i] * (J @ G @ a)[:, None] for i, G in enumerate(kernels))
+    constraints = [cp.sum(theta) == 1, _bordered(M, border, cp.reshape(s, (1, 1), order="C"))]
+    value = _conic_program((s - np.array([a @ G @ a for G in kernels]) @ theta) / ridge, constraints)
+    return KernelWeights(-value, np.array(theta.value))
+
+
 def _linear_variables(
     K: np.ndarray, rows: MarginRows, positive: bool, intercept: Intercept
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -232,12 +323,32 @@ def _conic_offset(intercept: Intercept) -> tuple[Any, Any]:
     return b, 0.5 * b**2 if intercept == "penalized" else 0.0
 
 
+def _ridged_sum(kernels: Sequence[np.ndarray], ridge: float | None, divided: bool) -> tuple[Any, Any, list[Any]]:
+    """The first block of the matrix inequalities, the weights in it, and their constraints."""
+    cp = _cvxpy()
+    identity = np.eye(len(kernels[0]))
+    terms = [identity, *kernels] if ridge is None else list(kernels)
+    theta = cp.Variable(len(terms), nonneg=True)
+    M = sum(theta[i] * G for i, G in enumerate(terms))
+    if ridge is not None:
+        M = ridge * identity + M if divided else identity + M / ridge
+    return M, theta, [np.array([np.trace(G) for G in terms]) @ theta == 1]
+
+
+def _bordered(M: Any, border: Any, corner: Any) -> Any:
+    cp = _cvxpy()
+    block = cp.bmat([[M, border], [border.T, corner]])
+    return 0.5 * (block + block.T) >> 0
+
+
 def _conic_program(objective: Any, constraints: list[Any]) -> float:
     """Minimise with Clarabel as accurately as it can."""
     cp = _cvxpy()
     problem = cp.Problem(cp.Minimize(objective), constraints)
     for tol in CONIC_TOLERANCES:
-        problem.solve(solver="CLARABEL", tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
+        with warnings.catch_warnings():  # of an inaccurate solution, which the status tells
+            warnings.simplefilter("ignore", UserWarning)
+            problem.solve(solver="CLARABEL", tol_gap_abs=tol, tol_gap_rel=tol, tol_feas=tol)
         if problem.status == "optimal":
             return float(problem.value)
         if problem.status != "optimal_inaccurate":
