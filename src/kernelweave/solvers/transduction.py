@@ -72,6 +72,8 @@ class TransductiveMachine:
 
         The copies of unlabelled points with sign +1 come after the labelled points, then those with sign -1.
         """
+        if not self.cost_unlabeled.any():  # the copies could not move
+            slopes = None
         labels = self.signs if slopes is None else np.concatenate([self.signs, np.repeat([1.0, -1.0], slopes.shape[1])])
         reach, moved = self.signs * self.cost, np.zeros(len(self.signs))
         rows = self.labeled
