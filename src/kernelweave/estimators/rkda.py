@@ -1,0 +1,457 @@
+r"""Discriminant analysis whose kernel and ridge are learned together."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.sparse import issparse
+from sklearn.base import TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ..kernels.library import KernelLibrary
+from ..kernels.manifold import ManifoldKernel
+from ..labels import Partition
+from ..solvers import joint_lmi, matrix_fractional, within_scatter
+from ..solvers.kernel_stack import Factor, KernelStack, Member
+from ..solvers.result import SolverResult, Status
+from ..solvers.simplex_newton import SimplexState
+from .base import Sample, is_count, is_positive, require
+from .composite import CompositeModel
+from .outputs import SemiSupervisedClasses
+from .progress import announce
+from .stacking import StackedKernels, require_memory
+
+DIRECT_ROWS = 5000  # "auto": above, kernels are replaced by landmark features
+N_FEATURES = 2000  # of all kernels together
+NO_RIDGE = 1e-3  # a weight of the identity below this is as good as none
+UNLIKE = 100.0  # ratio of the deviations of two columns, above which they are hardly on one scale
+NO_SPREAD = 1e-6  # of the variance of all rows: classes are not taken for narrower
+NOTHING = 1e-12  # of the largest eigenvalue: directions below are rounding
+
+
+class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
+    r"""Classify, and project, by regularised kernel discriminant analysis with learned kernel weights and ridge.
+
+    With centred kernels of unit trace :math:`B_i`, centred class indicators :math:`H` and
+    :math:`M(w) = \lambda I + \sum_i w_i B_i`,
+
+    .. math:: \min_w\; F(w) = \operatorname{tr} H^\top M(w)^{-1} H \quad \text{s.t.} \quad w \ge 0,\; \sum_i w_i = 1
+
+    makes the largest ratio of scatter between classes to regularised total scatter as large as can be: (34) of the
+    paper divided by :math:`\lambda`. Where the ridge is learned, :math:`I/m` is one of the :math:`B_i` and there is no
+    :math:`\lambda`: (41). The paper solves semidefinite programs; this is the same problem, smooth and convex, solved
+    by Newton's method to a certified gap. Projections are :math:`\sum_i w_i b_i(x)^\top M^{-1} H U`, with :math:`U` the
+    eigenvectors of :math:`H^\top (I - \lambda M^{-1}) H`; a row belongs to the class whose centroid is nearest.
+
+    Parameters
+    ----------
+    kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
+        The library, of positive semi-definite kernels. None: linear, quadratic, and a family of RBF kernels no narrower
+        than half the mean distance: narrower ones are nearly the identity, and stand in for the ridge.
+    ridge : float or "learn", default="learn"
+        :math:`\lambda`, for kernels of unit trace.
+    formulation : {"exact", "joint"}, default="exact"
+        ``"joint"``: one matrix inequality for all classes, (37), an upper bound whose optimum differs; for fidelity.
+    scatter : {"total", "within"}, default="total"
+        ``"within"``: the form of Kim et al., (3)-(10), for two classes and a given ridge; its objective is maximised.
+    priors : None, "labeled", dict or array-like, default=None
+        Shares of the classes, with which centroids compete as normal distributions of equal variance. None: equal
+        shares, the nearest centroid. ``"labeled"``: those of the labelled rows.
+    threshold : {"midpoint", "calibrated"}, default="midpoint"
+        For two classes: between the centroids (moved by ``priors``), or where labelled rows make the fewest errors when
+        each is predicted by the others.
+    n_landmarks : "auto", int or None, default="auto"
+        Rows that each kernel's functions are spanned by. ``"auto"``: all up to 5000 rows, above so many that all
+        kernels together have 2000 features. None: all.
+    tol : float, default=1e-6
+        Relative duality gap to reach.
+    max_iter : int, default=100
+    unlabeled : "auto" or marker, default="auto"
+        What marks an unlabelled row in ``y``. Unlabelled rows enter the total scatter.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision in which the kernel matrices are kept.
+    callback : callable, optional
+        ``callback(state)`` after each step; a true answer stops the fit.
+    verbose : int, default=0
+        1 prints a line for each step.
+    random_state : int, RandomState or None, default=None
+        Seed of what kernels draw at random.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    weights_ : ndarray of shape (n_kernels,)
+        Of the kernels, in library order; they sum to one.
+    ridge_ : float
+        The ridge with which a fit with a given ridge has the same optimum.
+    scalings_ : ndarray of shape (n_samples, n_components)
+        Coefficients of the discriminant directions, of unit regularised variance; zero for ignored rows.
+    centroids_ : ndarray of shape (n_classes, n_components)
+    priors_ : ndarray of shape (n_classes,)
+    threshold_ : float
+        What the decision value is compared with, for two classes; it is part of :meth:`decision_function`.
+    transduction_ : ndarray of shape (n_samples,)
+        The given label on labelled rows, the predicted one on the others.
+    objective_ : float
+        F at the weights, with one column of H for each class; the ratio itself where ``scatter="within"``.
+    certificate_, status_, history_, n_iter_, kernel_weights_, source_weights_, expansion_, n_evaluations_, library_
+        As in :class:`MKLClassifier`.
+    n_features_in_, feature_names_in_
+        As in :class:`MKLClassifier`.
+
+    Notes
+    -----
+    Columns should be on one scale: standardise them, or bring them to [0, 1]. There is a warning where they are not.
+    The paper's (19)-(23) lose the 1/m of (14); the ridge here is that of :math:`M` above.
+
+    References
+    ----------
+    J. Ye, J. Chen, S. Ji. Discriminant kernel and regularization parameter learning via semidefinite programming. ICML
+    2007.
+    S.-J. Kim, A. Magnani, S. Boyd. Optimal kernel selection in kernel Fisher discriminant analysis. ICML 2006.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_wine
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from kernelweave import RKDAClassifier
+    >>> X, y = load_wine(return_X_y=True)
+    >>> X = StandardScaler().fit_transform(X)
+    >>> model = RKDAClassifier().fit(X, y)
+    >>> model.score(X, y) > 0.98, model.transform(X).shape, bool(model.certificate_.relative <= 1e-6)
+    (True, (178, 2), True)
+    """
+
+    norm, weights, solver, scale = 1, "shared", "newton", "trace"  # weights sum to one, kernels have unit trace
+    _remedies = {
+        Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
+        Status.PRECISION: "Raise the ridge or tol, or accept the certified gap.",
+    }
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        ridge: float | str = "learn",
+        formulation: str = "exact",
+        scatter: str = "total",
+        priors: Any = None,
+        threshold: str = "midpoint",
+        n_landmarks: int | str | None = "auto",
+        tol: float = 1e-6,
+        max_iter: int = 100,
+        unlabeled: Any = "auto",
+        dtype: str = "float64",
+        callback: Callable[[SimplexState], object] | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ):
+        self.kernels = kernels
+        self.ridge = ridge
+        self.formulation = formulation
+        self.scatter = scatter
+        self.priors = priors
+        self.threshold = threshold
+        self.n_landmarks = n_landmarks
+        self.tol = tol
+        self.max_iter = max_iter
+        self.unlabeled = unlabeled
+        self.dtype = dtype
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn weights, ridge and directions from labelled and unlabelled rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels; NaN, None and NA mark unlabelled rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether.
+
+        Returns
+        -------
+        self
+        """
+        self._check_params()
+        sample = self._check_fit(X, y, sample_weight, self._library())
+        self._warn_of_unlike_columns(sample.X)
+        library = self._library_for(sample)
+        bound = self._bind(library, sample, self._rng())
+        require_memory(type(self).__name__, bound, len(sample.kept), self.dtype, "n_landmarks=500")
+        stacked = self._stacked(bound, sample)
+        scatter = Scatter(stacked, sample)
+        result = self._solve(scatter)
+        kernel_weights, self.ridge_, coef = self._directions(result, scatter)
+        self._require_definite(kernel_weights[None], scatter.stack, bound, stacked.rounding, proven=True)
+        self._keep_labels(sample)
+        used = kernel_weights / scatter.scales
+        self._keep_expansion(used[None], coef, np.zeros(coef.shape[1]), bound, sample)
+        share = sample.weight / sample.weight.sum()
+        values = self.expansion_(sample.X)
+        self.intercept_ -= share @ values
+        self.scalings_ = np.zeros((sample.n_given, coef.shape[1]))
+        self.scalings_[sample.kept] = coef
+        self._keep_weights(kernel_weights[None], bound)
+        self._keep_course([replace(result, extra={**result.extra, "n_solves": result.extra["n_cholesky"]})])
+        self._keep_centroids(values - share @ values, scatter, kernel_weights, sample)
+        self.library_ = library
+        self._warn_of_no_ridge(result)
+        self._keep_transduction(X, sample)
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return the projections of the rows of ``X``, shape (n_samples, n_components)."""
+        return self._outputs(X, split=False)
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Return the names of the projections: ``rkda0``, ``rkda1``, …"""
+        check_is_fitted(self)
+        return np.array([f"rkda{i}" for i in range(self.scalings_.shape[1])], dtype=object)
+
+    def decision_function(self, X: Any, split: bool = False) -> np.ndarray:
+        """Return the logarithm of how likely classes are, up to a constant.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        split : bool, default=False
+            Distances do not sum over kernels: must be False.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes, that of ``classes_[1]`` against ``classes_[0]``.
+        """
+        if split:
+            raise ValueError("RKDAClassifier compares distances, which are no sum over kernels; split must be False.")
+        projected = self.transform(X)
+        squares = np.square(projected[:, None] - self.centroids_).sum(axis=2)
+        values = -0.5 * squares / self._spread + np.log(self.priors_)
+        return values[:, 1] - values[:, 0] - self.threshold_ if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted class of each row."""
+        values = self.decision_function(X)
+        return self.classes_[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
+
+    def _check_params(self) -> None:
+        super()._check_params()
+        owner = type(self).__name__
+        learn = isinstance(self.ridge, str) and self.ridge == "learn"
+        require(owner, "ridge", self.ridge, learn or is_positive(self.ridge), 'a positive finite number or "learn"')
+        for name, known in (
+            ("formulation", ("exact", "joint")),
+            ("scatter", ("total", "within")),
+            ("threshold", ("midpoint", "calibrated")),
+        ):
+            value = getattr(self, name)
+            require(owner, name, value, isinstance(value, str) and value in known, " or ".join(map(repr, known)))
+        landmarks = self.n_landmarks is None or is_count(self.n_landmarks)
+        auto = isinstance(self.n_landmarks, str) and self.n_landmarks == "auto"
+        require(owner, "n_landmarks", self.n_landmarks, landmarks or auto, 'None, "auto" or a whole number >= 1')
+        if self.scatter == "within" and (learn or self.formulation == "joint"):
+            raise ValueError(
+                f'{owner} got scatter="within" with ridge={self.ridge!r} and formulation={self.formulation!r}; that '
+                'form takes a number as ridge and formulation="exact".'
+            )
+
+    def _library_for(self, sample: Sample) -> KernelLibrary:
+        library, n_rows = self._library(), sample.X.shape[0]
+        if self.n_landmarks is None or (isinstance(self.n_landmarks, str) and n_rows <= DIRECT_ROWS):
+            return library
+        n = max(1, N_FEATURES // len(library)) if isinstance(self.n_landmarks, str) else int(self.n_landmarks)
+        return KernelLibrary(
+            [(entry.name, ManifoldKernel(entry.kernel, ratio=0.0, n_landmarks=n)) for entry in library.entries]
+        )
+
+    def _solve(self, scatter: Scatter) -> SolverResult:
+        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": self._told}
+        if self.scatter == "within":
+            return within_scatter.solve_within(scatter.stack, scatter.signs(), ridge=float(self.ridge), **options)
+        solve = matrix_fractional.solve if self.formulation == "exact" else joint_lmi.solve_joint
+        ridge = None if isinstance(self.ridge, str) else scatter.stretch * float(self.ridge)
+        return solve(scatter.stack, scatter.H, ridge=ridge, **options)
+
+    def _told(self, state: SimplexState) -> bool:
+        if self.verbose:
+            announce(
+                f"{type(self).__name__}: step {state.iteration}, objective {state.objective:.6g}, relative gap "
+                f"{state.relative_gap:.2e}, {state.seconds:.1f} s"
+            )
+        return bool(self.callback(state)) if self.callback is not None else False
+
+    def _directions(self, result: SolverResult, scatter: Scatter) -> tuple[np.ndarray, float, np.ndarray]:
+        """Return the kernels' weights, the ridge, and coefficients of the directions for each row."""
+        dual = result.extra["dual"]
+        if self.scatter == "within":
+            return result.x, float(self.ridge), scatter.rows_of(dual.reshape(len(dual), 1))
+        weights, ridge, kept = result.x, self.ridge, 1.0
+        if isinstance(ridge, str):
+            kept = max(float(weights[1:].sum()), np.finfo(float).tiny)
+            ridge = float(weights[0]) / (scatter.total * kept)
+            weights = weights[1:] / kept
+        Z = kept * dual  # the inverse of ridge I + sum of weights B, times H
+        values, U = np.linalg.eigh(scatter.H.T @ (scatter.H - scatter.stretch * ridge * Z) / scatter.stretch)
+        values, U = values[::-1][: len(values) - 1], U[:, ::-1][:, : len(values) - 1]
+        U = U * np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])  # the same whatever LAPACK makes of it
+        positive = values > NOTHING * max(float(values[0]), np.finfo(float).tiny)
+        scaled = np.where(positive, U / np.sqrt(np.where(positive, values, 1.0)), 0.0)
+        return weights, float(ridge), scatter.rows_of(Z @ scaled)
+
+    def _keep_centroids(self, projected: np.ndarray, scatter: Scatter, weights: np.ndarray, sample: Sample) -> None:
+        """Keep what classification needs: centroids, the variance about them, priors and threshold."""
+        found: Partition = sample.partition
+        weight, here = sample.weight[found.labeled], projected[found.labeled]
+        totals = np.bincount(found.codes, weights=weight, minlength=found.n_classes)
+        self.centroids_ = (found.indicator().T * weight) @ here / totals[:, None]
+        within = weight @ np.square(here - self.centroids_[found.codes]).mean(axis=1) / weight.sum()
+        size = weight @ np.square(here).mean(axis=1) / weight.sum()
+        self._spread = max(float(within), NO_SPREAD * float(size), float(np.finfo(float).tiny) ** 0.5)
+        self.priors_ = self._class_priors(found, totals / totals.sum())
+        self.threshold_ = 0.0
+        if self.threshold == "calibrated" and found.n_classes == 2 and self.scatter == "total":
+            self.threshold_ = self._calibrated(projected[:, 0], scatter, weights, sample)
+
+    def _class_priors(self, found: Partition, labeled: np.ndarray) -> np.ndarray:
+        priors, owner = self.priors, type(self).__name__
+        if priors is None:
+            return np.full(found.n_classes, 1.0 / found.n_classes)
+        if isinstance(priors, str):
+            require(owner, "priors", priors, priors == "labeled", 'None, "labeled", a dict or one share a class')
+            return labeled
+        classes = found.classes.tolist()
+        if isinstance(priors, Mapping):
+            given = [priors.get(label) for label in classes]
+            wrong = set(priors) != set(classes)
+        else:
+            given = list(priors) if np.ndim(priors) == 1 else []
+            wrong = len(given) != len(classes)
+        if wrong or not all(is_positive(share) for share in given):
+            raise ValueError(f"{owner} got priors={priors!r}; expected a positive share for each of {classes}.")
+        shares = np.array(given, dtype=float)
+        return shares / shares.sum()
+
+    def _calibrated(self, projected: np.ndarray, scatter: Scatter, weights: np.ndarray, sample: Sample) -> float:
+        """Return the decision value at which labelled rows, each predicted by the others, make the fewest errors."""
+        leverage = scatter.leverages(weights, self.ridge_)
+        labeled, codes = sample.partition.labeled, sample.partition.codes
+        low, high = self.centroids_[:, 0]
+        middle, width = 0.5 * (low + high), high - low
+        # Regression of the classes on the kernels, to which the projection is equal up to scale and shift.
+        target = np.where(codes == 1, high, low)
+        kept = 1.0 - np.minimum(leverage[labeled], 1.0 - 1e-9)
+        left_out = (projected[labeled] - (1.0 - kept) * target) / kept
+        values = width * (left_out - middle) / self._spread + np.log(self.priors_[1] / self.priors_[0])
+        order = np.argsort(values)
+        cuts = np.concatenate(
+            [[values[order[0]] - 1.0], 0.5 * (values[order][1:] + values[order][:-1]), [values[order[-1]] + 1.0]]
+        )
+        weight = sample.weight[labeled][order]
+        above = np.concatenate([[0.0], np.cumsum(np.where(codes[order] == 1, weight, 0.0))])
+        below = weight[codes[order] == 0].sum() - np.concatenate(
+            [[0.0], np.cumsum(np.where(codes[order] == 0, weight, 0.0))]
+        )
+        errors = above + below
+        best = np.flatnonzero(errors <= errors.min() + 1e-9 * weight.sum())
+        return float(cuts[best[np.argmin(np.abs(cuts[best]))]])
+
+    def _warn_of_unlike_columns(self, X: Any) -> None:
+        if issparse(X) or self.kernels is not None:
+            return
+        deviations = np.nanstd(X, axis=0)
+        deviations = deviations[deviations > 0]
+        if len(deviations) and deviations.max() > UNLIKE * deviations.min():
+            warnings.warn(
+                f"The columns of X are on different scales: deviations from {deviations.min():.2g} to "
+                f"{deviations.max():.2g}. Kernels see the large ones only; use StandardScaler or MinMaxScaler first.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+    def _warn_of_no_ridge(self, result: SolverResult) -> None:
+        if isinstance(self.ridge, str) and float(result.x[0]) < NO_RIDGE:
+            heaviest = max(self.kernel_weights_, key=lambda record: float(record["weight"]))
+            warnings.warn(
+                f"The learned ridge is next to nothing (its weight is {result.x[0]:.1e}): narrow kernels stand in for "
+                f"it, above all {heaviest['name']} with the weight {heaviest['weight']:.2f}. Leave out kernels "
+                "narrower than half the median distance, or give a ridge.",
+                UserWarning,
+                stacklevel=3,
+            )
+
+
+class Scatter:
+    r"""The kernels and class indicators of a fit: centred, weighted, of unit trace.
+
+    Rows count by their weights :math:`\omega_i`: features are :math:`\sqrt{\omega_i}(\phi(x_i) - \mu)`, and
+    the indicators :math:`\sqrt{\omega_i\, W / W_j}\, (1_{y_i = j} - W_j / W)` on labelled rows, else zero. Both are
+    orthogonal to :math:`\sqrt\omega`; a reflection turns that into the constant vector, as solvers want it.
+    """
+
+    def __init__(self, stacked: StackedKernels, sample: Sample):
+        found: Partition = sample.partition
+        n_rows = len(sample.kept)
+        self.sample = sample
+        self.total = float(sample.weight.sum())
+        self.root = np.sqrt(sample.weight)
+        direction = self.root / np.sqrt(self.total) - 1.0 / np.sqrt(n_rows)
+        size = float(direction @ direction)
+        self.mirror = direction * np.sqrt(2.0 / size) if size > np.finfo(float).eps else None
+        stacked.center(sample.weight / sample.weight.sum())
+        members = [self._turned(member) for member in stacked.members]
+        # Solvers think of n rows and divide the identity by n; a row of weight 2 is two. With kernels times total/n,
+        # and indicators times its root, weights, ridge and objective are those of repeated rows.
+        self.stretch = self.total / n_rows
+        self.scales = stacked.scales * self.total
+        self.stack = KernelStack(members, self.scales / self.stretch)
+        weight = np.square(self.root[found.labeled])
+        shares = np.bincount(found.codes, weights=weight, minlength=found.n_classes) / weight.sum()
+        H = np.zeros((n_rows, found.n_classes))
+        H[found.labeled] = (found.indicator() - shares) / np.sqrt(shares) * self.root[found.labeled][:, None]
+        self.H = np.sqrt(self.stretch) * self._reflected(H)
+
+    def signs(self) -> np.ndarray:
+        """Return the class of each row as 1, -1, and 0 where there is none."""
+        found: Partition = self.sample.partition
+        if found.n_classes != 2 or self.mirror is not None:
+            raise ValueError(
+                f'scatter="within" is for two classes and rows of equal weight; got {found.n_classes} classes'
+                + (" and different sample weights." if self.mirror is not None else ".")
+            )
+        signs = np.zeros(len(self.sample.kept))
+        signs[found.labeled] = found.signs(1)
+        return signs
+
+    def rows_of(self, Z: np.ndarray) -> np.ndarray:
+        """Return coefficients of the raw kernel at each row from the duals of weighted, reflected rows."""
+        return np.sqrt(self.stretch) * self._reflected(Z) * self.root[:, None]
+
+    def leverages(self, weights: np.ndarray, ridge: float) -> np.ndarray:
+        """Return how much each row's own label counts in its regression on the kernels."""
+        M, ridge = self.stack.combine(weights) + 1.0 / len(self.root) ** 2, self.stretch * ridge
+        M.flat[:: len(M) + 1] += ridge
+        factor, failed = dpotrf(M, lower=1, overwrite_a=1)
+        if failed:  # next to no ridge: every row is fitted
+            return np.ones(len(M))
+        return np.clip(1.0 - ridge * dpotri(factor, lower=1, overwrite_c=1)[0].diagonal(), 0.0, 1.0)
+
+    def _turned(self, member: Member) -> Member:
+        """Return a centred kernel with its rows weighted and reflected."""
+        if self.mirror is None:
+            return member
+        if isinstance(member, Factor):
+            return Factor(self._reflected(member.Z * self.root[:, None]))
+        assert isinstance(member, np.ndarray)
+        return self._reflected(self._reflected(member * self.root * self.root[:, None]).T)
+
+    def _reflected(self, X: np.ndarray) -> np.ndarray:
+        return X if self.mirror is None else X - np.outer(self.mirror, self.mirror @ X)
