@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
 from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
@@ -17,14 +16,14 @@ from ..kernels.library import KernelLibrary
 from ..kernels.manifold import ManifoldKernel
 from ..labels import Partition
 from ..solvers import joint_lmi, matrix_fractional, within_scatter
-from ..solvers.kernel_stack import Factor, KernelStack, Member
 from ..solvers.result import SolverResult, Status
 from ..solvers.simplex_newton import SimplexState
 from .base import Sample, is_count, is_positive, require
 from .composite import CompositeModel
 from .outputs import SemiSupervisedClasses
 from .progress import announce
-from .stacking import StackedKernels, require_memory
+from .scatter import Scatter
+from .stacking import require_memory
 
 DIRECT_ROWS = 5000  # "auto": above, kernels are replaced by landmark features
 N_FEATURES = 2000  # of all kernels together
@@ -183,15 +182,16 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         """
         self._check_params()
         sample = self._check_fit(X, y, sample_weight, self._library())
+        priors = self._class_priors(sample)
         self._warn_of_unlike_columns(sample.X)
         library = self._library_for(sample)
         bound = self._bind(library, sample, self._rng())
         require_memory(type(self).__name__, bound, len(sample.kept), self.dtype, "n_landmarks=500")
         stacked = self._stacked(bound, sample)
         scatter = Scatter(stacked, sample)
+        self._require_definite(np.eye(len(library)), scatter.stack, bound, stacked.rounding, proven=True)
         result = self._solve(scatter)
         kernel_weights, self.ridge_, coef = self._directions(result, scatter)
-        self._require_definite(kernel_weights[None], scatter.stack, bound, stacked.rounding, proven=True)
         self._keep_labels(sample)
         used = kernel_weights / scatter.scales
         self._keep_expansion(used[None], coef, np.zeros(coef.shape[1]), bound, sample)
@@ -202,7 +202,10 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         self.scalings_[sample.kept] = coef
         self._keep_weights(kernel_weights[None], bound)
         self._keep_course([replace(result, extra={**result.extra, "n_solves": result.extra["n_cholesky"]})])
-        self._keep_centroids(values - share @ values, scatter, kernel_weights, sample)
+        self.priors_ = priors
+        self._keep_centroids(values - share @ values, sample)
+        if self.threshold == "calibrated" and len(priors) == 2 and self.scatter == "total":
+            self.threshold_ = self._calibrated(self._log_ratios(values - share @ values), scatter, sample)
         self.library_ = library
         self._warn_of_no_ridge(result)
         self._keep_transduction(X, sample)
@@ -233,15 +236,19 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         """
         if split:
             raise ValueError("RKDAClassifier compares distances, which are no sum over kernels; split must be False.")
-        projected = self.transform(X)
-        squares = np.square(projected[:, None] - self.centroids_).sum(axis=2)
-        values = -0.5 * squares / self._spread + np.log(self.priors_)
-        return values[:, 1] - values[:, 0] - self.threshold_ if len(self.classes_) == 2 else values
+        values = self._log_ratios(self._outputs(X, split=False))
+        return values[:, 0] - self.threshold_ if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted class of each row."""
         values = self.decision_function(X)
         return self.classes_[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
+
+    def _log_ratios(self, projected: np.ndarray) -> np.ndarray:
+        """Return how likely classes are at projections, in logarithms; for two, that of the second to the first."""
+        squares = np.square(projected[:, None] - self.centroids_).sum(axis=2)
+        values = -0.5 * squares / self._spread + np.log(self.priors_)
+        return values[:, 1:] - values[:, :1] if len(self.classes_) == 2 else values
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -296,19 +303,20 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
             return result.x, float(self.ridge), scatter.rows_of(dual.reshape(len(dual), 1))
         weights, ridge, kept = result.x, self.ridge, 1.0
         if isinstance(ridge, str):
-            kept = max(float(weights[1:].sum()), np.finfo(float).tiny)
+            kept = max(float(weights[1:].sum()), np.finfo(float).eps)  # kernels of no use leave all to the identity
             ridge = float(weights[0]) / (scatter.total * kept)
-            weights = weights[1:] / kept
+            weights = weights[1:] / kept if weights[1:].any() else np.full(len(weights) - 1, 1.0 / (len(weights) - 1))
         Z = kept * dual  # the inverse of ridge I + sum of weights B, times H
-        values, U = np.linalg.eigh(scatter.H.T @ (scatter.H - scatter.stretch * ridge * Z) / scatter.stretch)
+        between = scatter.H.T @ scatter.stack.combined_product(weights, Z)  # H'(I - ridge M^-1)H without cancellation
+        values, U = np.linalg.eigh(0.5 * (between + between.T) / scatter.stretch)
         values, U = values[::-1][: len(values) - 1], U[:, ::-1][:, : len(values) - 1]
         U = U * np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])  # the same whatever LAPACK makes of it
         positive = values > NOTHING * max(float(values[0]), np.finfo(float).tiny)
         scaled = np.where(positive, U / np.sqrt(np.where(positive, values, 1.0)), 0.0)
         return weights, float(ridge), scatter.rows_of(Z @ scaled)
 
-    def _keep_centroids(self, projected: np.ndarray, scatter: Scatter, weights: np.ndarray, sample: Sample) -> None:
-        """Keep what classification needs: centroids, the variance about them, priors and threshold."""
+    def _keep_centroids(self, projected: np.ndarray, sample: Sample) -> None:
+        """Keep what classification needs: the centroids, and the variance about them."""
         found: Partition = sample.partition
         weight, here = sample.weight[found.labeled], projected[found.labeled]
         totals = np.bincount(found.codes, weights=weight, minlength=found.n_classes)
@@ -316,53 +324,42 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         within = weight @ np.square(here - self.centroids_[found.codes]).mean(axis=1) / weight.sum()
         size = weight @ np.square(here).mean(axis=1) / weight.sum()
         self._spread = max(float(within), NO_SPREAD * float(size), float(np.finfo(float).tiny) ** 0.5)
-        self.priors_ = self._class_priors(found, totals / totals.sum())
         self.threshold_ = 0.0
-        if self.threshold == "calibrated" and found.n_classes == 2 and self.scatter == "total":
-            self.threshold_ = self._calibrated(projected[:, 0], scatter, weights, sample)
 
-    def _class_priors(self, found: Partition, labeled: np.ndarray) -> np.ndarray:
-        priors, owner = self.priors, type(self).__name__
+    def _class_priors(self, sample: Sample) -> np.ndarray:
+        """Return the shares of the classes that ``priors`` asks for."""
+        priors, owner, found = self.priors, type(self).__name__, sample.partition
+        expected = 'None, "labeled", or a positive share for each of the classes'
         if priors is None:
             return np.full(found.n_classes, 1.0 / found.n_classes)
-        if isinstance(priors, str):
-            require(owner, "priors", priors, priors == "labeled", 'None, "labeled", a dict or one share a class')
-            return labeled
         classes = found.classes.tolist()
-        if isinstance(priors, Mapping):
-            given = [priors.get(label) for label in classes]
-            wrong = set(priors) != set(classes)
+        if isinstance(priors, str):
+            require(owner, "priors", priors, priors == "labeled", f"{expected} {classes}")
+            given = np.bincount(found.codes, weights=sample.weight[found.labeled]).tolist()
+        elif isinstance(priors, Mapping):
+            given = [priors[label] for label in classes] if set(priors) == set(classes) else []
         else:
             given = list(priors) if np.ndim(priors) == 1 else []
-            wrong = len(given) != len(classes)
-        if wrong or not all(is_positive(share) for share in given):
-            raise ValueError(f"{owner} got priors={priors!r}; expected a positive share for each of {classes}.")
+        holds = len(given) == len(classes) and all(is_positive(share) for share in given)
+        require(owner, "priors", priors, holds, f"{expected} {classes}")
         shares = np.array(given, dtype=float)
         return shares / shares.sum()
 
-    def _calibrated(self, projected: np.ndarray, scatter: Scatter, weights: np.ndarray, sample: Sample) -> float:
-        """Return the decision value at which labelled rows, each predicted by the others, make the fewest errors."""
-        leverage = scatter.leverages(weights, self.ridge_)
+    def _calibrated(self, values: np.ndarray, scatter: Scatter, sample: Sample) -> float:
+        """Return the value at which labelled rows, each predicted by the others, make the fewest errors."""
         labeled, codes = sample.partition.labeled, sample.partition.codes
-        low, high = self.centroids_[:, 0]
-        middle, width = 0.5 * (low + high), high - low
-        # Regression of the classes on the kernels, to which the projection is equal up to scale and shift.
-        target = np.where(codes == 1, high, low)
-        kept = 1.0 - np.minimum(leverage[labeled], 1.0 - 1e-9)
-        left_out = (projected[labeled] - (1.0 - kept) * target) / kept
-        values = width * (left_out - middle) / self._spread + np.log(self.priors_[1] / self.priors_[0])
-        order = np.argsort(values)
-        cuts = np.concatenate(
-            [[values[order[0]] - 1.0], 0.5 * (values[order][1:] + values[order][:-1]), [values[order[-1]] + 1.0]]
-        )
-        weight = sample.weight[labeled][order]
-        above = np.concatenate([[0.0], np.cumsum(np.where(codes[order] == 1, weight, 0.0))])
-        below = weight[codes[order] == 0].sum() - np.concatenate(
-            [[0.0], np.cumsum(np.where(codes[order] == 0, weight, 0.0))]
-        )
-        errors = above + below
-        best = np.flatnonzero(errors <= errors.min() + 1e-9 * weight.sum())
-        return float(cuts[best[np.argmin(np.abs(cuts[best]))]])
+        inside, left_out = scatter.regression(self.weights_, self.ridge_)
+        if np.ptp(inside[labeled]) == 0.0:
+            return 0.0
+        slope, shift = np.polyfit(inside[labeled], values[labeled, 0], 1)  # values are the regression, but for these
+        order = np.argsort(left_out[labeled])
+        ranked, classes, weight = (array[order] for array in (left_out[labeled], codes, sample.weight[labeled]))
+        ends = [ranked[0] - 1.0, *(0.5 * (ranked[1:] + ranked[:-1])), ranked[-1] + 1.0]
+        missed = np.concatenate([[0.0], np.cumsum(np.where(classes == 1, weight, 0.0))])
+        mistaken = weight[classes == 0].sum() - np.concatenate([[0.0], np.cumsum(np.where(classes == 0, weight, 0.0))])
+        errors = missed + mistaken
+        cuts = slope * np.array(ends)[errors <= errors.min() + NOTHING * weight.sum()] + shift
+        return float(cuts[np.argmin(np.abs(cuts))])
 
     def _warn_of_unlike_columns(self, X: Any) -> None:
         if issparse(X) or self.kernels is not None:
@@ -387,71 +384,3 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
                 UserWarning,
                 stacklevel=3,
             )
-
-
-class Scatter:
-    r"""The kernels and class indicators of a fit: centred, weighted, of unit trace.
-
-    Rows count by their weights :math:`\omega_i`: features are :math:`\sqrt{\omega_i}(\phi(x_i) - \mu)`, and
-    the indicators :math:`\sqrt{\omega_i\, W / W_j}\, (1_{y_i = j} - W_j / W)` on labelled rows, else zero. Both are
-    orthogonal to :math:`\sqrt\omega`; a reflection turns that into the constant vector, as solvers want it.
-    """
-
-    def __init__(self, stacked: StackedKernels, sample: Sample):
-        found: Partition = sample.partition
-        n_rows = len(sample.kept)
-        self.sample = sample
-        self.total = float(sample.weight.sum())
-        self.root = np.sqrt(sample.weight)
-        direction = self.root / np.sqrt(self.total) - 1.0 / np.sqrt(n_rows)
-        size = float(direction @ direction)
-        self.mirror = direction * np.sqrt(2.0 / size) if size > np.finfo(float).eps else None
-        stacked.center(sample.weight / sample.weight.sum())
-        members = [self._turned(member) for member in stacked.members]
-        # Solvers think of n rows and divide the identity by n; a row of weight 2 is two. With kernels times total/n,
-        # and indicators times its root, weights, ridge and objective are those of repeated rows.
-        self.stretch = self.total / n_rows
-        self.scales = stacked.scales * self.total
-        self.stack = KernelStack(members, self.scales / self.stretch)
-        weight = np.square(self.root[found.labeled])
-        shares = np.bincount(found.codes, weights=weight, minlength=found.n_classes) / weight.sum()
-        H = np.zeros((n_rows, found.n_classes))
-        H[found.labeled] = (found.indicator() - shares) / np.sqrt(shares) * self.root[found.labeled][:, None]
-        self.H = np.sqrt(self.stretch) * self._reflected(H)
-
-    def signs(self) -> np.ndarray:
-        """Return the class of each row as 1, -1, and 0 where there is none."""
-        found: Partition = self.sample.partition
-        if found.n_classes != 2 or self.mirror is not None:
-            raise ValueError(
-                f'scatter="within" is for two classes and rows of equal weight; got {found.n_classes} classes'
-                + (" and different sample weights." if self.mirror is not None else ".")
-            )
-        signs = np.zeros(len(self.sample.kept))
-        signs[found.labeled] = found.signs(1)
-        return signs
-
-    def rows_of(self, Z: np.ndarray) -> np.ndarray:
-        """Return coefficients of the raw kernel at each row from the duals of weighted, reflected rows."""
-        return np.sqrt(self.stretch) * self._reflected(Z) * self.root[:, None]
-
-    def leverages(self, weights: np.ndarray, ridge: float) -> np.ndarray:
-        """Return how much each row's own label counts in its regression on the kernels."""
-        M, ridge = self.stack.combine(weights) + 1.0 / len(self.root) ** 2, self.stretch * ridge
-        M.flat[:: len(M) + 1] += ridge
-        factor, failed = dpotrf(M, lower=1, overwrite_a=1)
-        if failed:  # next to no ridge: every row is fitted
-            return np.ones(len(M))
-        return np.clip(1.0 - ridge * dpotri(factor, lower=1, overwrite_c=1)[0].diagonal(), 0.0, 1.0)
-
-    def _turned(self, member: Member) -> Member:
-        """Return a centred kernel with its rows weighted and reflected."""
-        if self.mirror is None:
-            return member
-        if isinstance(member, Factor):
-            return Factor(self._reflected(member.Z * self.root[:, None]))
-        assert isinstance(member, np.ndarray)
-        return self._reflected(self._reflected(member * self.root * self.root[:, None]).T)
-
-    def _reflected(self, X: np.ndarray) -> np.ndarray:
-        return X if self.mirror is None else X - np.outer(self.mirror, self.mirror @ X)

@@ -132,7 +132,7 @@ class ManifoldKernel(Kernel):
         _require_one_of("laplacian", self.laplacian, ("normalized", "unnormalized"))
         if self.n_landmarks is not None and self.n_landmarks != "auto":
             _require_count("n_landmarks", self.n_landmarks, '"auto", None (all rows) or a whole number, 1 or more')
-        if self.metric != "kernel" and is_precomputed(self.base):
+        if self.ratio > 0 and self.metric != "kernel" and is_precomputed(self.base):
             raise ValueError(
                 f"ManifoldKernel got metric={self.metric!r} for a base with a precomputed matrix, whose X holds row "
                 'numbers: distances between them mean nothing. Pass metric="kernel" for those of the kernel.'
@@ -140,8 +140,8 @@ class ManifoldKernel(Kernel):
 
     @property
     def allows_missing(self) -> bool:
-        """Whether missing values have a meaning: not as rows of ``X``, so only where the base measures distances."""
-        return self.metric == "kernel" and self.base.allows_missing
+        """Whether missing values have a meaning: only where no distances between rows of ``X`` are asked for."""
+        return (self.metric == "kernel" or self.ratio == 0) and self.base.allows_missing
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Bind the base, build the graph and deform."""
