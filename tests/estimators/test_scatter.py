@@ -9,7 +9,7 @@ from kernelweave.labels import partition
 from kernelweave.solvers.matrix_fractional import class_indicator
 
 
-def scatter(weight=None, y=None, kernels=(RBF(0.5), Linear())):
+def scatter(weight=None, y=None):
     """The scatter of 20 rows, with its sample and the raw kernels."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20, 3))
@@ -17,7 +17,7 @@ def scatter(weight=None, y=None, kernels=(RBF(0.5), Linear())):
     weight = np.ones(20) if weight is None else weight
     found = partition(y)
     sample = Sample(X, weight, np.arange(20), 20, found, found)
-    bound = KernelLibrary(list(kernels)).bind(X, rng)
+    bound = KernelLibrary([RBF(0.5), Linear()]).bind(X, rng)
     raw = [kernel.block(slice(None), slice(None)) for kernel in bound.kernels]
     stacked = stack_kernels(bound, weight / weight.sum(), owner="Me", scale="trace", dtype="float64")
     return Scatter(stacked, sample), sample, raw
@@ -52,7 +52,7 @@ def test_weighted_rows_have_the_inner_products_of_repeated_ones(weight):
 
 def test_unlabelled_rows_have_no_indicator_and_no_sign():
     y = np.where(np.arange(20) < 12, np.arange(20) % 2, -1)
-    found, sample, _ = scatter(y=y)
+    found = scatter(y=y)[0]
     assert not found.H[12:].any()
     assert found.signs()[12:].tolist() == [0.0] * 8
     assert set(found.signs()[:12]) == {-1.0, 1.0}

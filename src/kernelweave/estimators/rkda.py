@@ -28,7 +28,7 @@ from .stacking import require_memory
 DIRECT_ROWS = 5000  # "auto": above, kernels are replaced by landmark features
 N_FEATURES = 2000  # of all kernels together
 NO_RIDGE = 1e-3  # a weight of the identity below this is as good as none
-UNLIKE = 100.0  # ratio of the deviations of two columns, above which they are hardly on one scale
+UNLIKE = 20.0  # ratio of the deviation of a column to that of most, above which they are hardly on one scale
 NO_SPREAD = 1e-6  # of the variance of all rows: classes are not taken for narrower
 NOTHING = 1e-12  # of the largest eigenvalue: directions below are rounding
 
@@ -174,7 +174,8 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         y : array-like of shape (n_samples,)
             Labels; NaN, None and NA mark unlabelled rows.
         sample_weight : array-like of shape (n_samples,), optional
-            Rows of weight zero are ignored altogether.
+            A weight is a number of rows: the sum of all is what a learned ridge is relative to. Rows of weight zero are
+            ignored altogether.
 
         Returns
         -------
@@ -186,7 +187,10 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         self._warn_of_unlike_columns(sample.X)
         library = self._library_for(sample)
         bound = self._bind(library, sample, self._rng())
-        require_memory(type(self).__name__, bound, len(sample.kept), self.dtype, "n_landmarks=500")
+        by_features = self.threshold == "midpoint"  # the other one needs all leverages
+        require_memory(
+            type(self).__name__, bound, len(sample.kept), self.dtype, "n_landmarks=200", by_features=by_features
+        )
         stacked = self._stacked(bound, sample)
         scatter = Scatter(stacked, sample)
         self._require_definite(np.eye(len(library)), scatter.stack, bound, stacked.rounding, proven=True)
@@ -204,7 +208,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         self._keep_course([replace(result, extra={**result.extra, "n_solves": result.extra["n_cholesky"]})])
         self.priors_ = priors
         self._keep_centroids(values - share @ values, sample)
-        if self.threshold == "calibrated" and len(priors) == 2 and self.scatter == "total":
+        if self.threshold == "calibrated" and len(priors) == 2:
             self.threshold_ = self._calibrated(self._log_ratios(values - share @ values), scatter, sample)
         self.library_ = library
         self._warn_of_no_ridge(result)
@@ -265,10 +269,11 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         landmarks = self.n_landmarks is None or is_count(self.n_landmarks)
         auto = isinstance(self.n_landmarks, str) and self.n_landmarks == "auto"
         require(owner, "n_landmarks", self.n_landmarks, landmarks or auto, 'None, "auto" or a whole number >= 1')
-        if self.scatter == "within" and (learn or self.formulation == "joint"):
+        if self.scatter == "within" and (learn or self.formulation == "joint" or self.threshold == "calibrated"):
             raise ValueError(
-                f'{owner} got scatter="within" with ridge={self.ridge!r} and formulation={self.formulation!r}; that '
-                'form takes a number as ridge and formulation="exact".'
+                f'{owner} got scatter="within" with ridge={self.ridge!r}, formulation={self.formulation!r} and '
+                f'threshold={self.threshold!r}; that form takes a number as ridge, formulation="exact" and '
+                'threshold="midpoint".'
             )
 
     def _library_for(self, sample: Sample) -> KernelLibrary:
@@ -283,7 +288,8 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
     def _solve(self, scatter: Scatter) -> SolverResult:
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": self._told}
         if self.scatter == "within":
-            return within_scatter.solve_within(scatter.stack, scatter.signs(), ridge=float(self.ridge), **options)
+            signs = scatter.signs()
+            return within_scatter.solve_within(scatter.plain_stack, signs, ridge=float(self.ridge), **options)
         solve = matrix_fractional.solve if self.formulation == "exact" else joint_lmi.solve_joint
         ridge = None if isinstance(self.ridge, str) else scatter.stretch * float(self.ridge)
         return solve(scatter.stack, scatter.H, ridge=ridge, **options)
@@ -366,7 +372,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
             return
         deviations = np.nanstd(X, axis=0)
         deviations = deviations[deviations > 0]
-        if len(deviations) and deviations.max() > UNLIKE * deviations.min():
+        if len(deviations) and deviations.max() > UNLIKE * np.median(deviations):
             warnings.warn(
                 f"The columns of X are on different scales: deviations from {deviations.min():.2g} to "
                 f"{deviations.max():.2g}. Kernels see the large ones only; use StandardScaler or MinMaxScaler first.",
@@ -377,10 +383,11 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
     def _warn_of_no_ridge(self, result: SolverResult) -> None:
         if isinstance(self.ridge, str) and float(result.x[0]) < NO_RIDGE:
             heaviest = max(self.kernel_weights_, key=lambda record: float(record["weight"]))
+            advice = "Leave out kernels narrower than half the median distance, or give"
             warnings.warn(
                 f"The learned ridge is next to nothing (its weight is {result.x[0]:.1e}): narrow kernels stand in for "
-                f"it, above all {heaviest['name']} with the weight {heaviest['weight']:.2f}. Leave out kernels "
-                "narrower than half the median distance, or give a ridge.",
+                f"it, above all {heaviest['name']} with the weight {heaviest['weight']:.2f}. "
+                f"{'Give' if self.kernels is None else advice} a ridge.",
                 UserWarning,
                 stacklevel=3,
             )

@@ -10,6 +10,8 @@ from ..solvers.kernel_stack import Factor, KernelStack, Member
 from .base import Sample
 from .stacking import StackedKernels
 
+ALMOST = 1e-12  # added to the diagonal of what should not be singular
+
 
 class Scatter:
     r"""The kernels and class indicators of a fit: centred, weighted, of unit trace.
@@ -41,6 +43,11 @@ class Scatter:
         H[found.labeled] = (found.indicator() - shares) / np.sqrt(shares) * self.root[found.labeled][:, None]
         self.H = np.sqrt(self.stretch) * self._reflected(H)
 
+    @property
+    def plain_stack(self) -> KernelStack:
+        """The kernels of unit trace as they are, for rows of equal weight."""
+        return KernelStack(self.stack.members, self.scales * self.root[0] ** 2)
+
     def signs(self) -> np.ndarray:
         """Return the class of each row as 1, -1, and 0 where there is none."""
         found: Partition = self.sample.partition
@@ -68,7 +75,9 @@ class Scatter:
         M = self.stack.combine(weights) + 1.0 / n_rows**2
         M.flat[:: n_rows + 1] += ridge
         factor, failed = dpotrf(M, lower=1)
-        inverse = dpotri(factor, lower=1)[0] if not failed else np.zeros_like(M)  # next to no ridge: all is fitted
+        if failed:  # rows repeat, and there is next to no ridge
+            factor = dpotrf(M + ALMOST * np.eye(n_rows), lower=1)[0]
+        inverse = dpotri(factor, lower=1)[0]
         inverse = np.tril(inverse) + np.tril(inverse, -1).T
         inverse = self._reflected(self._reflected(inverse).T)
         u = self.root / np.sqrt(self.total)
@@ -76,9 +85,8 @@ class Scatter:
         weight = np.square(self.root[found.labeled])
         target = np.zeros(n_rows)
         target[found.labeled] = (found.codes == 1) - weight @ (found.codes == 1) / weight.sum()
-        misfit = ridge * (inverse @ (self.root * target)) / self.root
-        kept = np.maximum(ridge * inverse.diagonal(), np.finfo(float).eps)
-        return target - misfit, target - misfit / kept
+        misfit = (inverse @ (self.root * target)) / self.root
+        return target - ridge * misfit, target - misfit / np.maximum(inverse.diagonal(), np.finfo(float).tiny)
 
     def _turned(self, member: Member) -> Member:
         """Return a centred kernel with its rows weighted and reflected."""

@@ -39,6 +39,7 @@ from .simplex_newton import Callback, Derivatives, minimise
 __all__ = ["RidgedStack", "class_indicator", "solve"]
 
 EPS = float(np.finfo(float).eps)
+FLOOR = 1e-12  # ridge beside a learned one: where rows repeat, M would be singular at w_0 = 0
 LOW_RANK = 0.5  # of the points: kernels of a smaller total rank are rotated into the space they span
 BLOCK = 64  # columns that a rotation takes at a time
 OFF_CENTER = 1e-6  # of the norm of a column of H, which its mean may be
@@ -141,7 +142,7 @@ class RidgedStack:
         stack = kernels if isinstance(kernels, KernelStack) else KernelStack(kernels)
         _check(stack, H, ridge)
         n_points = stack.n_points
-        self.learned, self.ridge = ridge is None, 0.0 if ridge is None else float(ridge)
+        self.learned, self.ridge = ridge is None, FLOOR if ridge is None else float(ridge)
         self.columns, self.mixing = _independent(H)
         self.rotation: tuple[np.ndarray, np.ndarray] | None = None
         self.shift = 1.0 / n_points**2
