@@ -37,7 +37,6 @@ from .kernel_stack import KernelStack
 from .result import Certificate, SolverResult, Status
 from .weighted_svm import DualProblem
 
-EARLY = 1e-3  # stationarity of stages before the last, at least: they only show where to go on
 COPIES = np.array([[1.0], [-1.0]])  # the signs of an unlabelled point
 Train = Callable[[Sequence[DualProblem], np.ndarray | None, "list[np.ndarray] | None"], SolverResult]
 
@@ -217,8 +216,7 @@ def solve(
             stopped = callback is not None and bool(callback(record))
             return stopped
 
-        asked = tol if stage == stages[-1] else max(tol, EARLY)
-        result = descend(inner, _judged(staged, point, stretch=True), tol=asked, max_iter=max_iter, callback=told)
+        result = descend(inner, _judged(staged, point, stretch=True), tol=tol, max_iter=max_iter, callback=told)
         point = result.extra["point"]
         history += result.history
         if stopped:
