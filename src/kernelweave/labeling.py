@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -194,7 +195,7 @@ class _Clock:
         return None if self.limit is None else max(1.0, 0.5 * (self.limit - self.elapsed) / n_fits)
 
 
-class _Work:
+class _Work(ABC):
     """What both tasks share: the folds, the mixture's parameters and the report about it."""
 
     target_kind = ""
@@ -219,9 +220,9 @@ class _Work:
         self.mixture: Any = None
         self.errors: dict[str, Any] = {}
 
+    @abstractmethod
     def read(self, cells: np.ndarray) -> np.ndarray:
         """Return y from the target's cells; may lower ``n_folds``."""
-        raise NotImplementedError
 
     def _folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
         n_splits = self.n_folds

@@ -10,8 +10,7 @@ one matrix ``ends`` of shape (1 + n_rows, n_columns), header first. A cell ends 
    whose cell is empty; those after the last row are not.
 3. Bytes are UTF-8, UTF-16 with a byte-order mark, or else Windows-1252 (Latin-1 where that has no such character).
    Each of these decodings can be undone exactly. UTF-16 is held as UTF-8, so that delimiters are single bytes.
-4. A cell is empty if its text is, quoted or not, or if it is a null of Parquet; ``NA``, ``None`` and ``nan`` are texts.
-   The text of a number in Parquet is the shortest there is: ``-1`` for -1.0.
+4. A cell is empty if its text is, or a null of Parquet; ``NA`` is a text. That of a number in Parquet is the shortest.
 5. An output is written to a temporary file beside it, flushed to the disk and renamed: it exists whole or not at all.
 """
 
@@ -27,6 +26,7 @@ import os
 import re
 import secrets
 import stat
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
@@ -129,7 +129,7 @@ def write_filled(
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Table:
+class Table(ABC):
     """What CSV and Parquet tables share: column names, and the text of every cell."""
 
     format: ClassVar[str]
@@ -137,17 +137,17 @@ class Table:
     names: list[str]
     n_rows: int
 
+    @abstractmethod
     def column(self, name: str) -> Texts:
         """Text of the column's cells, without quotes, "" where empty; ndarray of shape (n_rows,), dtype object."""
-        raise NotImplementedError
 
+    @abstractmethod
     def frame(self, names: Sequence[str] | None = None) -> Any:
         """The columns, or those named, as a pandas frame: from text all str objects, from Parquet as typed there."""
-        raise NotImplementedError
 
+    @abstractmethod
     def filled(self, target: str, values: Values, extra: Extra) -> Writer:
         """What writes the copy to an open file; whatever the values can do wrong has been tried by then."""
-        raise NotImplementedError
 
     def position(self, name: str) -> int:
         """Number of the column called `name`."""

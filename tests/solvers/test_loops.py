@@ -54,8 +54,8 @@ def test_the_walk_stays_in_the_box_and_goes_down(seed):
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_rows_are_added_with_their_factors(n_rows, dtype):
     rng = np.random.default_rng(n_rows)
-    K, rows, factors = rng.normal(size=(5, 7)).astype(dtype), rng.integers(5, size=n_rows), rng.normal(size=n_rows)
-    out = np.ones(7)
+    K, rows, factors = rng.normal(size=(5, 7)).astype(dtype), rng.integers(5, size=n_rows), rng.normal(size=(2, n_rows))
+    out = np.ones((2, 7))
     add_rows(K, rows, factors, out)
     np.testing.assert_allclose(out, 1.0 + factors @ K[rows].astype(float), rtol=1e-13, atol=1e-13)
 

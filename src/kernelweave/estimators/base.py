@@ -192,6 +192,11 @@ def is_positive(value: Any) -> bool:
         return False
 
 
+def is_nonnegative(value: Any, kind: Any = numbers.Real) -> bool:
+    """Return whether a parameter is a finite number of a kind, 0 or more."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_) and 0 <= float(value) < np.inf
+
+
 def is_count(value: Any) -> bool:
     """Return whether a parameter is a whole number, 1 or more."""
     return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 import warnings
 from typing import Any
 
@@ -12,7 +11,7 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils import check_consistent_length
 
 from ..labels import Partition, TargetPartition, is_unlabeled, labeled_values, partition, partition_targets
-from .base import KernelEstimator, Sample, require
+from .base import KernelEstimator, Sample, is_nonnegative, require
 
 
 class ClassOutputs(KernelEstimator):
@@ -90,8 +89,7 @@ class NumberOutputs(KernelEstimator):
 
     def _check_params(self) -> None:
         super()._check_params()
-        holds = isinstance(self.epsilon, numbers.Real) and 0 <= float(self.epsilon) < np.inf
-        require(type(self).__name__, "epsilon", self.epsilon, holds, "a number, 0 or more")
+        require(type(self).__name__, "epsilon", self.epsilon, is_nonnegative(self.epsilon), "a number, 0 or more")
 
     def _keep_labels(self, sample: Sample) -> None:
         """Numbers need no coding."""

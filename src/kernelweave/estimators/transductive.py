@@ -22,7 +22,7 @@ from ..solvers.kernel_stack import KernelStack
 from ..solvers.result import SolverResult, Status
 from ..solvers.transduction import TransductiveMachine, TransductivePoint
 from ..solvers.weighted_svm import DualProblem
-from .base import Sample, class_weights, is_positive, require
+from .base import Sample, class_weights, is_nonnegative, is_positive, require
 from .composite import CompositeModel, train_uniform
 from .outputs import SemiSupervisedClasses, winners
 from .progress import announce
@@ -111,9 +111,13 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
         owner = type(self).__name__
         for name, holds, expected in (
             ("C", _is_cv(self.C) or is_positive(self.C), 'a positive finite number or "cv"'),
-            ("s", _is_cv(self.s) or (_is_number(self.s) and float(self.s) < 1), '0 <= s < 1 or "cv"'),
-            ("C_unlabeled", self.C_unlabeled is None or _is_number(self.C_unlabeled), "None or a number, 0 or more"),
-            ("n_restarts", _is_number(self.n_restarts, numbers.Integral), "a whole number, 0 or more"),
+            ("s", _is_cv(self.s) or (is_nonnegative(self.s) and float(self.s) < 1), '0 <= s < 1 or "cv"'),
+            (
+                "C_unlabeled",
+                self.C_unlabeled is None or is_nonnegative(self.C_unlabeled),
+                "None or a number, 0 or more",
+            ),
+            ("n_restarts", is_nonnegative(self.n_restarts, numbers.Integral), "a whole number, 0 or more"),
             ("annealing", isinstance(self.annealing, bool | np.bool_), "True or False"),
             ("safe", isinstance(self.safe, bool | np.bool_), "True or False"),
         ):
@@ -369,11 +373,6 @@ def _folds(work: Workbench, labels: Labels, seed: int) -> list[tuple[np.ndarray,
 
 def _is_cv(value: Any) -> bool:
     return isinstance(value, str) and value == "cv"
-
-
-def _is_number(value: Any, kind: Any = numbers.Real) -> bool:
-    """Return whether a parameter is a finite number, 0 or more."""
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_) and 0 <= float(value) < np.inf
 
 
 def _paths(result: SolverResult) -> list[np.ndarray]:

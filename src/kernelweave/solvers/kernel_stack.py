@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .loops import Array, compiled, mirror
+from .loops import Array, add_rows, compiled, mirror
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
 LARGE = 4000  # points, above which kernels that are given by features are used through these alone
@@ -162,7 +162,7 @@ class KernelStack:
             elif isinstance(member, Diagonal):
                 out[k] = X.T * member.values / self.scales[k]
             elif X.shape[1] <= FEW_VECTORS:
-                _add_rows(self._dense[k], rows, values / self.scales[k], out[k])
+                add_rows(self._dense[k], rows, values / self.scales[k], out[k])
             else:
                 for start in range(0, self.n_points, BLOCK_ROWS):
                     block = self._dense[k][start : start + BLOCK_ROWS].astype(float, copy=False)
@@ -222,21 +222,3 @@ def _add_four(out: Array, A: Array, B: Array, C: Array, D: Array, weights: Array
         row, row_a, row_b, row_c, row_d = out[i], A[i], B[i], C[i], D[i]
         for j in range(i + 1):
             row[j] += a * row_a[j] + b * row_b[j] + c * row_c[j] + d * row_d[j]
-
-
-@compiled
-def _add_rows(K: Array, rows: Array, values: Array, out: Array) -> None:
-    """Add to each row of ``out`` the rows of ``K`` times its row of ``values``, four at a time."""
-    n, n_rows = len(K), len(rows)
-    for t in range(0, n_rows - 3, 4):
-        row_a, row_b, row_c, row_d = K[rows[t]], K[rows[t + 1]], K[rows[t + 2]], K[rows[t + 3]]
-        for k in range(len(out)):
-            sums, a, b, c, d = out[k], values[k, t], values[k, t + 1], values[k, t + 2], values[k, t + 3]
-            for v in range(n):
-                sums[v] += a * row_a[v] + b * row_b[v] + c * row_c[v] + d * row_d[v]
-    for t in range(n_rows - n_rows % 4, n_rows):
-        row = K[rows[t]]
-        for k in range(len(out)):
-            sums, a = out[k], values[k, t]
-            for v in range(n):
-                sums[v] += a * row[v]

@@ -22,16 +22,18 @@ def add(values: Array, row: Array, step: float) -> None:
 
 
 @compiled
-def add_rows(K: Array, rows: Array, factors: Array, out: Array) -> None:
-    """Add to ``out`` rows of ``K`` times their factors, four at a time."""
-    n, n_rows = len(out), len(rows)
+def add_rows(K: Array, rows: Array, values: Array, out: Array) -> None:
+    """Add to each row of ``out`` the rows of ``K`` times its row of ``values``, four at a time."""
+    n, n_rows = out.shape[1], len(rows)
     for t in range(0, n_rows - 3, 4):
         row_a, row_b, row_c, row_d = K[rows[t]], K[rows[t + 1]], K[rows[t + 2]], K[rows[t + 3]]
-        a, b, c, d = factors[t], factors[t + 1], factors[t + 2], factors[t + 3]
-        for v in range(n):
-            out[v] += a * row_a[v] + b * row_b[v] + c * row_c[v] + d * row_d[v]
+        for k in range(len(out)):
+            sums, a, b, c, d = out[k], values[k, t], values[k, t + 1], values[k, t + 2], values[k, t + 3]
+            for v in range(n):
+                sums[v] += a * row_a[v] + b * row_b[v] + c * row_c[v] + d * row_d[v]
     for t in range(n_rows - n_rows % 4, n_rows):
-        add(out, K[rows[t]], factors[t])
+        for k in range(len(out)):
+            add(out[k], K[rows[t]], values[k, t])
 
 
 @compiled

@@ -250,7 +250,7 @@ class _Descent:
         """Return the product of K with a vector that is zero but for some variables."""
         K, rows = self.problem.K, self.problem.rows
         sums = np.zeros(len(K))
-        add_rows(K, rows[variables], values, sums)
+        add_rows(K, rows[variables], values[None], sums[None])
         return sums if self.problem.plain else sums[rows]
 
     def drift(self) -> float:
@@ -325,7 +325,7 @@ class _Descent:
         K, x = np.empty((len(active), len(active)), problem.K.dtype), self.x[active]
         gather(problem.K, problem.rows[active], K)
         linear = self.gradient[active]  # less what the active variables have part in
-        add_rows(K, np.flatnonzero(x), -x[x != 0.0], linear)
+        add_rows(K, np.flatnonzero(x), -x[x != 0.0][None], linear[None])
         part = problem._replace(
             K=K,
             diagonal=problem.diagonal[active],
