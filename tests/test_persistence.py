@@ -12,6 +12,7 @@ from kernelweave import (
     RBF,
     Linear,
     ManifoldKernel,
+    MKLClassifier,
     Normalized,
     OnColumns,
     Polynomial,
@@ -20,6 +21,7 @@ from kernelweave import (
     SSMKRegressor,
     manifold_family,
 )
+from kernelweave.kernels.cluster import ClusterKernel, DiffusionKernel
 from kernelweave.model_selection import SigmoidCalibratedClassifier
 from kernelweave.persistence import load, load_with_about, save
 from kernelweave.tables import TableError
@@ -47,9 +49,17 @@ def data():
         lambda: SSMKClassifier([RBF(), ManifoldKernel(RBF(), 5)]),
         lambda: SSMKClassifier([*manifold_family(n_neighbors=(5,)), OnColumns(ManifoldKernel(Linear()), [0, 2])]),
         lambda: SSMKClassifier([Normalized(ManifoldKernel(RBF(), n_landmarks=20)), Linear() + ManifoldKernel(RBF())]),
+        lambda: SSMKClassifier([ClusterKernel(RBF()), OnColumns(DiffusionKernel(RBF(), n_landmarks=20), [0, 2])]),
         lambda: make_pipeline(StandardScaler(), SigmoidCalibratedClassifier(SSMKClassifier())),
     ],
-    ids=["every kind of kernel", "deformed", "deformed family", "inside others", "pipeline with calibration"],
+    ids=[
+        "every kind of kernel",
+        "deformed",
+        "deformed family",
+        "inside others",
+        "spectral",
+        "pipeline with calibration",
+    ],
 )
 def test_a_loaded_model_predicts_the_same(make, data, tmp_path):
     X, y = data
@@ -82,6 +92,18 @@ def test_a_file_holds_the_anchors_of_deformed_kernels_and_not_the_sample(tmp_pat
     assert model.n_evaluations_ == again.expansion_.n_evaluations == 25
     n_bytes = sum(len(pickle.dumps(group.bound)) for group in model.expansion_.groups)
     assert n_bytes < 10_000  # the features of the sample have 400,000
+
+
+def test_a_file_holds_the_eigenfunctions_of_a_base_once(tmp_path):
+    X = np.random.default_rng(0).normal(size=(500, 4))
+    kernels = [ClusterKernel(RBF(), "polynomial", 8, degree, n_landmarks=25) for degree in (1, 2, 4)]
+    model = MKLClassifier(kernels, norm=2).fit(X, X[:, 0] > 0)
+    save(model, tmp_path / "m.skops")
+    again = load(tmp_path / "m.skops")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    assert len(model.expansion_.groups) == 3
+    assert model.n_evaluations_ == again.expansion_.n_evaluations == 25
+    assert sum(len(pickle.dumps(group.bound)) for group in model.expansion_.groups) < 12_000  # the sample has 32,000
 
 
 def test_objects_of_other_packages_are_refused(data, tmp_path):

@@ -5,7 +5,8 @@ from scipy import sparse
 from sklearn.kernel_approximation import Nystroem
 
 from kernelweave import RBF, FromCallable, Linear, Normalized, OnColumns, Polynomial, Precomputed, Sigmoid
-from kernelweave.kernels.lowrank import TOLERANCE, anchored
+from kernelweave.kernels import lowrank
+from kernelweave.kernels.lowrank import TOLERANCE, anchored, landmark_rows
 
 WHOLE = slice(None)
 N_ROWS = 50
@@ -157,3 +158,68 @@ def test_an_indefinite_matrix_is_refused_by_name():
 def test_values_that_are_not_finite_are_refused(X):
     with pytest.raises(ValueError, match=r"^Polynomial\(degree=100\) has no features: .* not finite"):
         features_of(Polynomial(100), 1e6 * X)
+
+
+# Landmarks
+
+
+@pytest.mark.parametrize("method", ["kmeans", "uniform"])
+@pytest.mark.parametrize("container", [np.array, sparse.csr_array, sparse.csr_matrix, lambda X: X.astype(np.float32)])
+@pytest.mark.filterwarnings("error")
+def test_landmarks_are_distinct_rows_from_the_generator(method, container, X):
+    first, again, other = (landmark_rows(container(X), 12, method, np.random.default_rng(seed)) for seed in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+    assert len(np.unique(first)) == len(first) == 12
+    np.testing.assert_array_equal(first, np.sort(first))
+    assert first.min() >= 0
+    assert first.max() < N_ROWS
+
+
+@pytest.mark.parametrize("method", ["kmeans", "uniform"])
+@pytest.mark.parametrize("n_landmarks", [N_ROWS, 10 * N_ROWS])
+def test_as_many_landmarks_as_rows_are_all_rows(method, n_landmarks, X):
+    np.testing.assert_array_equal(landmark_rows(X, n_landmarks, method, np.random.default_rng(0)), np.arange(N_ROWS))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_landmarks_by_kmeans_are_nearer_to_the_rows_than_drawn_ones(seed):
+    rng = np.random.default_rng(seed)
+    centers = 10.0 * rng.normal(size=(8, 3))
+    X = np.repeat(centers, 50, axis=0) + 0.1 * rng.normal(size=(400, 3))
+
+    def spread(method):
+        rows = landmark_rows(X, 40, method, np.random.default_rng(seed))
+        return np.square(X[:, None] - X[rows]).sum(axis=2).min(axis=1).mean()
+
+    assert spread("kmeans") < spread("uniform")
+
+
+@pytest.mark.filterwarnings("error")
+def test_where_rows_are_equal_landmarks_are_filled_up(X):
+    X[5:] = X[:5].repeat(9, axis=0)
+    rows = landmark_rows(X, 12, "kmeans", np.random.default_rng(0))
+    assert len(np.unique(rows)) == 12
+    assert len(np.unique(X[rows], axis=0)) == 5
+
+
+def test_rows_with_missing_values_are_drawn(X):
+    X[3, 1] = np.nan
+    found, expected = (landmark_rows(X, 12, method, np.random.default_rng(0)) for method in ("kmeans", "uniform"))
+    assert len(np.unique(found)) == len(expected)
+
+
+def test_of_many_rows_a_sample_is_clustered(monkeypatch, X):
+    clustered = []
+
+    class Spy(lowrank.KMeans):
+        def fit(self, X):
+            clustered.append(len(X))
+            return super().fit(X)
+
+    monkeypatch.setattr(lowrank, "KMeans", Spy)
+    monkeypatch.setattr(lowrank, "CLUSTERED_ROWS", 20)
+    monkeypatch.setattr(lowrank, "CLUSTER_SIZE", 3)
+    for n_landmarks in (2, 10):
+        landmark_rows(X, n_landmarks, "kmeans", np.random.default_rng(0))
+    assert clustered == [20, 30]

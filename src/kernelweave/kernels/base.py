@@ -190,6 +190,10 @@ class BoundKernel(ABC):
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Return the kernel between new rows and the bound rows ``cols``, shape ``(n_new, n_cols)``."""
 
+    def log_against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray | None:
+        """Return the logarithms of :meth:`against` where they are known without underflow; None where they are not."""
+        return None
+
     @abstractmethod
     def diag(self) -> np.ndarray:
         """Return the diagonal of ``K``."""
@@ -221,6 +225,11 @@ class BoundKernel(ABC):
     @abstractmethod
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Return the kernel of each new row with itself."""
+
+    @property
+    def n_evaluations(self) -> int:
+        """Kernel values that :meth:`against` computes for one new row."""
+        return self.n_rows
 
     @abstractmethod
     def restrict(self, rows: np.ndarray) -> BoundKernel:

@@ -117,7 +117,7 @@ class KernelExpansion:
     @property
     def n_evaluations(self) -> int:
         """Kernel values that one new row costs."""
-        return sum(groups[0].bound.n_rows for groups in self._sharing())
+        return sum(groups[0].bound.n_evaluations for groups in self._sharing())
 
     def __call__(self, X: Any) -> np.ndarray:
         """Return the outputs at the rows of ``X``, shape ``(n_rows, n_outputs)``."""
@@ -142,7 +142,8 @@ class KernelExpansion:
     def _walk(self, X: Any) -> Iterator[tuple[slice, ExpansionGroup, np.ndarray]]:
         for groups in self._sharing():
             bound = groups[0].bound
-            for rows in batches(X.shape[0], bound.n_rows + X.shape[1]):  # the block, and the rows it is computed from
+            width = max(bound.n_rows, bound.n_evaluations) + X.shape[1]  # the block, and the rows it is computed from
+            for rows in batches(X.shape[0], width):
                 values = bound.against(X[rows])
                 if not np.isfinite(values).all():
                     raise ValueError(

@@ -123,15 +123,14 @@ class ManifoldKernel(Kernel):
 
     def __post_init__(self) -> None:
         require_kernel("ManifoldKernel", self.base)
-        _require_count("n_neighbors", self.n_neighbors)
-        _require_count("degree", self.degree)
+        require_count("ManifoldKernel", "n_neighbors", self.n_neighbors)
+        require_count("ManifoldKernel", "degree", self.degree)
         if not _is_number(self.ratio, numbers.Real) or not 0 <= self.ratio < math.inf:
             raise ValueError(f"ManifoldKernel got ratio={self.ratio!r}; expected a number, 0 or more.")
         _require_one_of("metric", self.metric, (*METRICS, "kernel"))
         _require_one_of("weights", self.weights, EDGE_WEIGHTS)
         _require_one_of("laplacian", self.laplacian, ("normalized", "unnormalized"))
-        if self.n_landmarks is not None and self.n_landmarks != "auto":
-            _require_count("n_landmarks", self.n_landmarks, '"auto", None (all rows) or a whole number, 1 or more')
+        require_landmarks("ManifoldKernel", self.n_landmarks)
         if self.ratio > 0 and self.metric != "kernel" and is_precomputed(self.base):
             raise ValueError(
                 f"ManifoldKernel got metric={self.metric!r} for a base with a precomputed matrix, whose X holds row "
@@ -188,9 +187,7 @@ class ManifoldKernel(Kernel):
         return [bound[p] for p in range(len(kernels))]
 
     def _n_candidates(self, n_rows: int) -> int:
-        if self.n_landmarks == "auto":
-            return n_rows if n_rows <= EXACT_ROWS else LANDMARKS
-        return n_rows if self.n_landmarks is None else min(n_rows, int(self.n_landmarks))
+        return count_landmarks(self.n_landmarks, n_rows)
 
     def _graph_key(self, n_candidates: int) -> tuple[Any, ...]:
         key = (self.metric, self.weights, int(self.n_neighbors))
@@ -320,6 +317,13 @@ def _deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:
         ) from None
 
 
+def count_landmarks(n_landmarks: int | str | None, n_rows: int) -> int:
+    """Return how many rows a parameter ``n_landmarks`` means."""
+    if n_landmarks == "auto":
+        return n_rows if n_rows <= EXACT_ROWS else LANDMARKS
+    return n_rows if n_landmarks is None else min(n_rows, int(n_landmarks))
+
+
 def is_precomputed(kernel: Kernel) -> bool:
     """Return whether a recipe rests on a matrix, so that its rows are numbers of rows."""
     children = [child for child in kernel._children().values() if isinstance(child, Kernel)]
@@ -330,9 +334,16 @@ def _is_number(value: Any, kind: Any) -> bool:
     return isinstance(value, kind) and not isinstance(value, bool)
 
 
-def _require_count(name: str, value: Any, expected: str = "a whole number, 1 or more") -> None:
+def require_landmarks(owner: str, value: Any) -> None:
+    """Refuse what cannot be a parameter ``n_landmarks``."""
+    if value is not None and value != "auto":
+        require_count(owner, "n_landmarks", value, '"auto", None (all rows) or a whole number, 1 or more')
+
+
+def require_count(owner: str, name: str, value: Any, expected: str = "a whole number, 1 or more") -> None:
+    """Refuse what is not a positive whole number."""
     if not (_is_number(value, numbers.Integral) and value >= 1):
-        raise ValueError(f"ManifoldKernel got {name}={value!r}; expected {expected}.")
+        raise ValueError(f"{owner} got {name}={value!r}; expected {expected}.")
 
 
 def _require_one_of(name: str, value: Any, allowed: Sequence[str]) -> None:

@@ -65,6 +65,12 @@ class BoundPointwise(BoundKernel):
         """Evaluate the formula between new rows and bound rows."""
         return self.formula.evaluate(_as_floats(X_new, self.formula), self.X[cols])
 
+    def log_against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray | None:
+        """Return the scaled squared distances of the Gaussian kernel, negative."""
+        if not isinstance(self.formula, RBF):
+            return None
+        return self.formula.logarithms(_as_floats(X_new, self.formula), self.X[cols])
+
     def diag(self) -> np.ndarray:
         """Evaluate the formula of each bound row with itself."""
         return self.formula.evaluate_diag(self.X)
@@ -216,9 +222,14 @@ class RBF(PointwiseKernel):
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Return the exponentials of the scaled squared distances."""
+        values = self.logarithms(A, B)
+        return np.exp(values, out=values)
+
+    def logarithms(self, A: Any, B: Any) -> np.ndarray:
+        """Return the scaled squared distances, negative."""
         values = squared_distances(A, B)
         values *= -float(self.gamma)
-        return np.exp(values, out=values)
+        return values
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
         """Return ones."""
