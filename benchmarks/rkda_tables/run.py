@@ -1,6 +1,6 @@
 """Tables 1 and 2 of the RKDA paper: eight methods on four binary sets, and on five of several classes.
 
-    KERNELWEAVE_DATA=... python benchmarks/rkda_tables/run.py [--partitions 30] [--jobs 2] [--no-save]
+    KERNELWEAVE_DATA=... python benchmarks/rkda_tables/run.py [--partitions 30] [--jobs 2] [--no-save] [--scratch FILE]
 
 Accuracies in %, mean (standard deviation) over random partitions, 4:1 for two classes and 3:2 for more, stratified. For
 more classes 100 rows of each are drawn first, all of wine; USPS (k) are the digits 0 to k - 1. Columns are scaled by
@@ -115,8 +115,8 @@ def one(name, number):
             except ValueError as error:  # a cell without this partition, and the reason in the records
                 record["status"][method] = str(error)
                 continue
-        record["seconds"][method] = time.perf_counter() - begin
-        record["accuracy"][method] = 100.0 * float(np.mean(fitted.predict(X_test) == y_test))
+        record["seconds"][method] = round(time.perf_counter() - begin, 4)
+        record["accuracy"][method] = round(100.0 * float(np.mean(fitted.predict(X_test) == y_test)), 4)
         if not isinstance(fitted, SVC):
             record["status"][method] = fitted.status_.name
         if method == LEARNED:
@@ -247,12 +247,18 @@ def main():
     parser.add_argument("--partitions", type=int, default=30)
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--no-save", action="store_true")
+    parser.add_argument("--scratch", type=Path, help="file of finished records, which are not run again")
     args = parser.parse_args()
     started = time.perf_counter()
-    records = []
+    lines = args.scratch.read_text().splitlines() if args.scratch and args.scratch.exists() else []
+    records = [json.loads(line) for line in lines]
+    finished = {(record["set"], record["partition"]) for record in records}
     jobs = [(name, number) for number in range(args.partitions) for name in [*BINARY, *SEVERAL]]
-    for record in Parallel(args.jobs, return_as="generator")(delayed(one)(*job) for job in jobs):
+    for record in Parallel(args.jobs, return_as="generator")(delayed(one)(*job) for job in jobs if job not in finished):
         records.append(record)
+        if args.scratch:
+            with args.scratch.open("a") as file:
+                file.write(json.dumps(record) + "\n")
         if len(records) % 9 == 0:
             print(f"{len(records)} of {len(jobs)}, {time.perf_counter() - started:.0f} s", file=sys.stderr, flush=True)
     about = {
@@ -268,7 +274,7 @@ def main():
     text = report(results)
     print(text)
     if not args.no_save:
-        (HERE / "results.json").write_text(json.dumps(results) + "\n")
+        (HERE / "results.json").write_text(json.dumps(results, separators=(",", ":")) + "\n")
         (HERE / "results.md").write_text(text)
 
 

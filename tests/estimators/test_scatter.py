@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
 
-from kernelweave import RBF, KernelLibrary, Linear
+from kernelweave import RBF, KernelLibrary, Linear, ManifoldKernel, RKDAClassifier
 from kernelweave.estimators.base import Sample
+from kernelweave.estimators.rkda import LEAST
 from kernelweave.estimators.scatter import Scatter
 from kernelweave.estimators.stacking import stack_kernels
 from kernelweave.labels import partition
+from kernelweave.solvers import kernel_stack
 from kernelweave.solvers.matrix_fractional import class_indicator
 
 
@@ -67,3 +69,152 @@ def test_coefficients_of_rows_are_those_of_weighted_rows():
     direct = (center @ raw[0] @ center.T) @ found.rows_of(Z) / found.scales[0]
     through = found.rows_of(found.stack.combine(np.array([1.0, 0.0])) @ Z) / weight[:, None] / found.stretch
     np.testing.assert_allclose(direct, through, atol=1e-10)
+
+
+def test_rows_projected_by_the_others_tell_that_a_kernel_interpolates():
+    found, sample, raw = scatter()
+    weights, ridge = np.array([1.0, 0.0]), 1e-10
+    dual = np.linalg.solve(found.stack.combine(weights) + 1 / 400 + ridge * np.eye(20), found.H)
+    projected = found.stack.combine(weights) @ dual
+    np.testing.assert_allclose(projected, found.H, atol=1e-6)
+    others = found.left_out(projected, found.rows_of(dual), weights, ridge)
+    for i in range(20):
+        rest = np.delete(np.arange(20), i)
+        system = np.block([[raw[0][np.ix_(rest, rest)], np.ones((19, 1))], [np.ones((1, 19)), np.zeros((1, 1))]])
+        solved = np.linalg.solve(system, np.vstack([found.H[rest], np.zeros(3)]))
+        np.testing.assert_allclose(others[i], np.append(raw[0][i, rest], 1.0) @ solved, atol=1e-5)
+    assert sample.weight.sum() == 20
+
+
+def labelled(seed, n=40, n_classes=2):
+    """Overlapping classes that are not linear."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 4))
+    noisy = X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.5 * rng.normal(size=n)
+    return X, np.digitize(noisy, np.quantile(noisy, np.linspace(0, 1, n_classes + 1)[1:-1]) + 0.2)
+
+
+def by_the_others(K, targets, weight, ridge):
+    """Kernel ridge regression with a free offset: at all rows, and at each with one row less of its weight."""
+
+    def fitted(weight):
+        rows = np.flatnonzero(weight)
+        system = np.ones((len(rows) + 1,) * 2)
+        system[:-1, :-1] = K[np.ix_(rows, rows)] + np.diag(ridge / weight[rows])
+        system[-1, -1] = 0.0
+        right = np.vstack([targets[rows], np.zeros(targets.shape[1])])
+        return np.c_[K[:, rows], np.ones(len(K))] @ np.linalg.solve(system, right)
+
+    less = [np.where(np.arange(len(K)) == i, np.maximum(0.0, weight - 1.0), weight) for i in range(len(K))]
+    return fitted(weight), np.array([fitted(others)[i] for i, others in enumerate(less)])
+
+
+def projections_by_the_others(model, X, y, weight):
+    """The projections of all rows by the one kernel of a model, and of each by the others; targets are not learned."""
+    bound, total = model.library_.bind(X, model._rng()).kernels[0], weight.sum()
+    K = bound.block(slice(None), slice(None))
+    K /= weight @ K.diagonal() - weight @ K @ weight / total  # of trace 1 about the mean
+    if model.scatter == "within":
+        rows = np.flatnonzero(y >= 0)
+        K, y, weight = K[np.ix_(rows, rows)], y[rows], weight[rows]
+        targets = (y == 1.0)[:, None] - weight @ (y == 1) / weight.sum()
+        ridge = weight.sum() * model.ridge_
+    else:
+        rows, ridge = np.arange(len(y)), model.ridge_
+        targets = model.transform(X) + ridge * model.scalings_ / weight[:, None]
+        labeled = y >= 0
+        np.testing.assert_allclose(targets[~labeled], 0.0, atol=1e-9 * np.abs(targets).max())
+    inside, outside = by_the_others(K, targets, weight, ridge)
+    projected = model.transform(X)[rows]
+    slope = np.sum(projected * (inside - inside.mean(axis=0)), axis=0) / np.square(inside - inside.mean(axis=0)).sum(
+        axis=0
+    )
+    shift = projected.mean(axis=0) - slope * inside.mean(axis=0)
+    np.testing.assert_allclose(slope * inside + shift, projected, atol=1e-6 * np.abs(projected).max())
+    return projected, slope * outside + shift, y, weight
+
+
+FORMS = {
+    "plain": (RBF(0.3), {"ridge": 1e-2}, None, 3),
+    "weights": (RBF(0.3), {"ridge": 1e-2}, "numbers", 2),
+    "learned": (RBF(0.3), {}, "numbers", 3),
+    "next to no ridge": (RBF(3.0), {"ridge": 1e-8}, None, 2),
+    "unlabelled": (RBF(0.3), {"ridge": 1e-3}, None, -2),
+    "features": (Linear(), {"ridge": 1e-3}, "numbers", 2),
+    "within": (RBF(0.3), {"ridge": 1e-3, "scatter": "within"}, None, 2),
+    "within, unlabelled": (RBF(0.3), {"ridge": 1e-3, "scatter": "within"}, None, -2),
+    "within, twice": (Linear(), {"ridge": 1e-2, "scatter": "within"}, "twice", 2),
+}
+
+
+@pytest.mark.parametrize("priors", [None, "labeled"])
+@pytest.mark.parametrize("large", [False, True])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_variance_is_that_of_rows_projected_by_the_others(form, large, priors, monkeypatch):
+    kernel, options, kind, n_classes = FORMS[form]
+    if large:  # kernels of features are used through these alone
+        monkeypatch.setattr(kernel_stack, "LARGE", 10)
+        kernel = ManifoldKernel(kernel, ratio=0.0, n_landmarks=15)
+    X, y = labelled(9, n_classes=abs(n_classes))
+    y = np.where(np.arange(40) % 4 == 0, -1, y) if n_classes < 0 else y
+    weight = {"numbers": np.random.default_rng(9).uniform(0.2, 3.0, 40), "twice": np.full(40, 2.0), None: np.ones(40)}
+    labels = np.where(y < 0, None, y) if n_classes < 0 else y
+    model = RKDAClassifier(kernel, priors=priors, tol=1e-9, random_state=0, **options).fit(X, labels, weight[kind])
+    inside, outside, y, weight = projections_by_the_others(model, X, y, weight[kind])
+    inside, outside, y, weight = (array[y >= 0] for array in (inside, outside, y, weight))
+    centroids, reached = (
+        np.array([np.average(rows[y == k], axis=0, weights=weight[y == k]) for k in range(abs(n_classes))])
+        for rows in (inside, outside)
+    )
+    if priors is not None:  # the way to each is that of all rows, and its length that of rows by the others
+        lengths = np.linalg.norm(centroids, axis=1)[:, None]
+        ways = centroids / lengths
+        centroids = ways * np.maximum(np.sum(ways * reached, axis=1)[:, None], LEAST * lengths)
+    np.testing.assert_allclose(model.centroids_, centroids, rtol=1e-5, atol=1e-6 * np.abs(centroids).max())
+    variance = np.average(np.square(outside - centroids[y]).mean(axis=1), weights=weight)
+    projected = model.transform(X)
+    log = -0.5 * np.square(projected[:, None] - centroids).sum(axis=2) / variance + np.log(model.priors_)
+    expected, found = log[:, 1:] - log[:, :1], model.decision_function(X)
+    found = found[:, None] if n_classes in (2, -2) else found[:, 1:] - found[:, :1]
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())
+
+
+@pytest.mark.filterwarnings("ignore:The learned ridge")
+def test_priors_matter_where_narrow_kernels_stand_in_for_the_ridge():
+    X, y = labelled(9, n=120)
+    train, test = np.arange(120) < 60, np.arange(120) >= 60
+    shares = []
+    for prior in (0.02, 0.5, 0.98):
+        model = RKDAClassifier([RBF(100.0), RBF(0.3), Linear()], priors=[1 - prior, prior]).fit(X[train], y[train])
+        np.testing.assert_allclose(model.transform(X[train])[y[train] == 1].std(), 0.0, atol=1e-9)  # they interpolate
+        shares.append(np.mean(model.predict(X[test])))
+    assert shares[0] < shares[1] < shares[2]
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("large", [False, True])
+def test_a_calibrated_threshold_makes_the_fewest_errors_when_each_row_is_left_out(weighted, large, monkeypatch):
+    kernel = RBF(0.3)
+    if large:
+        monkeypatch.setattr(kernel_stack, "LARGE", 10)
+        kernel = ManifoldKernel(kernel, ratio=0.0, n_landmarks=15)
+    found, fewest = [], []
+    for seed, ridge in enumerate([0.1, 0.01, 1e-3, 1e-4]):
+        X, y = labelled(seed)
+        weight = np.random.default_rng(seed).uniform(0.2, 3.0, 40) if weighted else np.ones(40)
+        model = RKDAClassifier(kernel, ridge=ridge, threshold="calibrated", random_state=0).fit(X, y, weight)
+        inside, outside, *_ = projections_by_the_others(model, X, y, weight)
+        slope, shift = np.polyfit(inside[:, 0], model.decision_function(X), 1)
+        values = slope * outside[:, 0] + shift
+        fewest.append(min(weight @ ((values > cut) != y) for cut in [-np.inf, *values]))
+        found.append(weight @ ((values > 0.0) != y))
+    np.testing.assert_allclose(found, fewest)
+
+
+def test_classes_do_not_change_places_where_kernels_are_of_no_use():
+    X, y = labelled(9)  # without its own, the mean of the labels is on the other side
+    for share in (0.1, 0.5, 0.9):
+        model = RKDAClassifier(RBF(1e4), ridge=1e-6, priors=[1.0 - share, share]).fit(X, y)
+        np.testing.assert_array_equal(model.predict(X), y)
+        if share != 0.5:
+            np.testing.assert_array_equal(model.predict(X + 10.0), np.full(40, share > 0.5))

@@ -199,3 +199,15 @@ def test_a_step_that_nothing_shortens_enough_is_reported(monkeypatch):
     monkeypatch.setattr(joint_lmi, "_search", lambda *args: None)
     found = solve_joint(kernels, H, ridge=0.01)
     assert (found.status, found.n_iter) == (Status.PRECISION, 0)
+
+
+@pytest.mark.parametrize("ridge", RIDGES)
+def test_a_tolerance_out_of_reach_is_given_up_before_long(ridge, monkeypatch):
+    kernels, H = problem(3, m=40, k=4, n_kernels=6)
+    near, inner = solve_joint(kernels, H, ridge=ridge, tol=1e-8), []
+    monkeypatch.setattr(joint_lmi, "_factor", lambda t, S, factor=joint_lmi._factor: inner.append(t) or factor(t, S))
+    found = solve_joint(kernels, H, ridge=ridge, tol=1e-14)
+    assert found.status is Status.PRECISION
+    assert found.certificate.relative <= 1e-8
+    assert found.n_iter <= near.n_iter + 2 * joint_lmi.PATIENCE
+    assert len(inner) <= 100 * found.extra["n_cholesky"]  # steps in t; rounding does not make them many

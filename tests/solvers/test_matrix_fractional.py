@@ -299,6 +299,29 @@ def test_a_ridge_below_rounding_beside_singular_kernels_is_refused():
         solve([np.full((40, 40), np.nan)], H, ridge=1.0)
 
 
+@pytest.mark.parametrize("ridge", [1e-17, 1e-100, 1e-300, 5e-324])
+def test_factors_are_refused_a_ridge_that_their_kernels_are(ridge):
+    parts, H = factors(5, m=40)
+    for kernels in ([Factor(Z) for Z in parts], [Z @ Z.T for Z in parts]):
+        with pytest.raises(ValueError, match="the ridge is too small beside them"):
+            solve(kernels, H, ridge=ridge)
+
+
+def test_numbers_that_would_overflow_are_refused_and_smaller_ones_are_finite():
+    _, H = factors(5, m=40)
+    nothing = [Factor(np.zeros((40, 2)))]  # but the ridge
+    found = solve(nothing, H, ridge=1e-100)
+    assert (found.status, found.objective) == (Status.CONVERGED, pytest.approx(1e100 * np.vdot(H, H)))
+    with pytest.raises(ValueError, match="Pass a larger ridge"):
+        solve(nothing, H, ridge=1e-300)
+
+
+@pytest.mark.parametrize("ridge", [1e-20, 1e-300])
+def test_kernels_that_need_no_ridge_take_any(ridge):
+    kernels, H = [np.eye(20) - 1 / 20], problem(12)[1]
+    assert solve(kernels, H, ridge=ridge).objective == pytest.approx(np.vdot(H, H))
+
+
 def test_class_indicators_have_the_entries_of_the_paper():
     codes = np.array([0, 1, 2, 2, 1, 2])
     H = class_indicator(codes, 3)

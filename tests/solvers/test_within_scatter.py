@@ -6,7 +6,13 @@ from scipy.optimize import minimize
 from kernelweave.solvers.kernel_stack import Factor, KernelStack
 from kernelweave.solvers.reference import within_discriminant_sdp
 from kernelweave.solvers.result import Status
-from kernelweave.solvers.within_scatter import _WithinScatter, class_difference, solve_within, within_center
+from kernelweave.solvers.within_scatter import (
+    _WithinFactors,
+    _WithinScatter,
+    class_difference,
+    solve_within,
+    within_center,
+)
 
 SHARES = [None, (1.0, 1.0)]  # of (3), and of the paper's J
 
@@ -145,6 +151,64 @@ def test_the_certificate_bounds_the_error_at_every_step_and_the_history_rises():
         assert -1e-9 * best <= best - found.objective <= found.certificate.gap + 1e-9 * best
     values = [record["objective"] for record in found.history]
     assert values == sorted(values)
+
+
+def factors(seed, m=60, ranks=(3, 5, 2)):
+    rng = np.random.default_rng(seed)
+    signs = np.where(np.arange(m) % 3 == 0, 1.0, -1.0)
+    signs[-m // 10 :] = 0.0
+    parts = [rng.normal(size=(m, rank)) + np.outer(signs, rng.normal(size=rank)) for rank in ranks]
+    return [Z / np.linalg.norm(Z) for Z in parts], signs
+
+
+@pytest.mark.parametrize("shares", SHARES)
+@pytest.mark.parametrize("ridge", [1e-8, 0.01, 10.0])
+def test_factors_of_low_rank_are_the_kernels_they_stand_for(ridge, shares):
+    parts, signs = factors(11)
+    parts[1] = np.hstack([parts[1], parts[1]])  # columns may depend on each other
+    scales = np.array([2.0, 0.5, 1.0])
+    options = {"ridge": ridge, "shares": shares, "tol": 1e-10}
+    low = solve_within(KernelStack([Factor(Z) for Z in parts], scales), signs, **options)
+    dense = solve_within(KernelStack([Z @ Z.T for Z in parts], scales), signs, **options)
+    assert low.status is Status.CONVERGED
+    assert low.objective == pytest.approx(dense.objective, rel=1e-7)
+    np.testing.assert_allclose(low.x, dense.x, atol=1e-4)
+    np.testing.assert_allclose(low.extra["forms"], dense.extra["forms"], rtol=1e-4)
+    G = sum(w * Z @ Z.T / s for w, Z, s in zip(low.x, parts, scales, strict=True))
+    projected = G @ dense.extra["dual"]  # at a tiny ridge the dual itself is large where kernels do not see it
+    np.testing.assert_allclose(G @ low.extra["dual"], projected, atol=1e-4 * np.abs(projected).max())
+
+
+@pytest.mark.parametrize("shares", SHARES)
+def test_gradient_and_hessian_of_factors_are_those_of_kernels(shares):
+    parts, signs = factors(12)
+    w = np.random.default_rng(0).dirichlet(np.ones(3))
+    low = _WithinFactors(KernelStack([Factor(Z) for Z in parts]), signs, 0.01, shares)
+    dense = _WithinScatter(KernelStack([Z @ Z.T for Z in parts]), signs, 0.01, shares)
+    assert low.value(w) == pytest.approx(dense.value(w), rel=1e-10)
+    here, there = low.derivatives(), dense.derivatives()
+    np.testing.assert_allclose(here.forms, there.forms, rtol=1e-9)
+    np.testing.assert_allclose(here.hessian, there.hessian, rtol=1e-8)
+
+
+def test_factors_form_no_matrix_of_all_points():
+    parts, signs = factors(13, m=200_000, ranks=(2, 2))  # such a matrix would take 320 GB
+    found = solve_within([Factor(Z) for Z in parts], signs, ridge=1e-6)
+    assert found.status is Status.CONVERGED
+    assert found.extra["dual"].shape == signs.shape
+
+
+@pytest.mark.parametrize("ridge", [1e-20, 1e-100, 1e-300])
+def test_a_ridge_below_rounding_is_refused(ridge):
+    parts, signs = factors(14)
+    for stack in ([Factor(Z) for Z in parts], [Z @ Z.T for Z in parts], [np.eye(60)]):
+        with pytest.raises(ValueError, match="the ridge is too small beside them"):
+            solve_within(stack, signs, ridge=ridge)
+    tight = np.where(signs > 0, 1.0, 0.0)[:, None]  # no scatter within: the objective is 1 by the ridge
+    for kernel in (Factor(tight), tight @ tight.T):
+        assert solve_within([kernel], np.where(signs > 0, 1.0, -1.0), ridge=1e-100).objective == pytest.approx(1e100)
+        with pytest.raises(ValueError, match="Pass a larger ridge"):
+            solve_within([kernel], np.where(signs > 0, 1.0, -1.0), ridge=1e-300)
 
 
 def test_factors_duplicates_zero_and_single_kernels():

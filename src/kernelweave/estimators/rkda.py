@@ -30,6 +30,8 @@ N_FEATURES = 2000  # of all kernels together
 NO_RIDGE = 1e-3  # a weight of the identity below this is as good as none
 UNLIKE = 20.0  # ratio of the deviation of a column to that of most, above which they are hardly on one scale
 NO_SPREAD = 1e-6  # of the variance of all rows: classes are not taken for narrower
+LEAST = 1e-3  # of the way to a centroid, which is left where rows by the others get nowhere
+TIE = 1e-9  # of the largest eigenvalue: eigenvalues that differ by less are equal
 NOTHING = 1e-12  # of the largest eigenvalue: directions below are rounding
 
 
@@ -59,8 +61,9 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
     scatter : {"total", "within"}, default="total"
         ``"within"``: the form of Kim et al., (3)-(10), for two classes and a given ridge; its objective is maximised.
     priors : None, "labeled", dict or array-like, default=None
-        Shares of the classes, with which centroids compete as normal distributions of equal variance. None: equal
-        shares, the nearest centroid. ``"labeled"``: those of the labelled rows.
+        Shares of the classes, with which they compete as normal distributions of equal variance about centroids; both
+        are measured at labelled rows that are projected by the others. ``"labeled"``: the shares of the labelled
+        rows. None: the nearest centroid of the rows as they are projected by all, whatever the shares.
     threshold : {"midpoint", "calibrated"}, default="midpoint"
         For two classes: between the centroids (moved by ``priors``), or where labelled rows make the fewest errors when
         each is predicted by the others.
@@ -91,6 +94,8 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
     scalings_ : ndarray of shape (n_samples, n_components)
         Coefficients of the discriminant directions, of unit regularised variance; zero for ignored rows.
     centroids_ : ndarray of shape (n_classes, n_components)
+        Of the labelled rows' projections; where ``priors`` are given, as far from the mean of all as rows get that are
+        projected by the others.
     priors_ : ndarray of shape (n_classes,)
     threshold_ : float
         What the decision value is compared with, for two classes; it is part of :meth:`decision_function`.
@@ -187,10 +192,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         self._warn_of_unlike_columns(sample.X)
         library = self._library_for(sample)
         bound = self._bind(library, sample, self._rng())
-        by_features = self.threshold == "midpoint"  # the other one needs all leverages
-        require_memory(
-            type(self).__name__, bound, len(sample.kept), self.dtype, "n_landmarks=200", by_features=by_features
-        )
+        require_memory(type(self).__name__, bound, len(sample.kept), self.dtype, "n_landmarks=200", by_features=True)
         stacked = self._stacked(bound, sample)
         scatter = Scatter(stacked, sample)
         self._require_definite(np.eye(len(library)), scatter.stack, bound, stacked.rounding, proven=True)
@@ -201,15 +203,15 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         self._keep_expansion(used[None], coef, np.zeros(coef.shape[1]), bound, sample)
         share = sample.weight / sample.weight.sum()
         values = self.expansion_(sample.X)
-        self.intercept_ -= share @ values
+        self.intercept_ -= share @ values  # in place: the expansion has it too
+        values = values - share @ values
         self.scalings_ = np.zeros((sample.n_given, coef.shape[1]))
         self.scalings_[sample.kept] = coef
         self._keep_weights(kernel_weights[None], bound)
         self._keep_course([replace(result, extra={**result.extra, "n_solves": result.extra["n_cholesky"]})])
         self.priors_ = priors
-        self._keep_centroids(values - share @ values, sample)
-        if self.threshold == "calibrated" and len(priors) == 2:
-            self.threshold_ = self._calibrated(self._log_ratios(values - share @ values), scatter, sample)
+        left_out = scatter.left_out if self.scatter == "total" else scatter.left_out_within
+        self._keep_centroids(values, left_out(values, coef, self.weights_, self.ridge_), sample)
         self.library_ = library
         self._warn_of_no_ridge(result)
         self._keep_transduction(X, sample)
@@ -251,8 +253,11 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
     def _log_ratios(self, projected: np.ndarray) -> np.ndarray:
         """Return how likely classes are at projections, in logarithms; for two, that of the second to the first."""
         squares = np.square(projected[:, None] - self.centroids_).sum(axis=2)
-        values = -0.5 * squares / self._spread + np.log(self.priors_)
-        return values[:, 1:] - values[:, :1] if len(self.classes_) == 2 else values
+        if len(self.classes_) == 2:  # equal priors add nothing, not even rounding
+            squares, shares = squares[:, 1:] - squares[:, :1], self.priors_[1:] / self.priors_[0]
+        else:
+            shares = self.priors_ / self.priors_.max()
+        return np.asarray(-0.5 * squares / self._spread + np.log(shares))
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -306,31 +311,41 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         """Return the kernels' weights, the ridge, and coefficients of the directions for each row."""
         dual = result.extra["dual"]
         if self.scatter == "within":
-            return result.x, float(self.ridge), scatter.rows_of(dual.reshape(len(dual), 1))
+            return result.x, float(self.ridge), dual.reshape(len(dual), 1)
         weights, ridge, kept = result.x, self.ridge, 1.0
         if isinstance(ridge, str):
             kept = max(float(weights[1:].sum()), np.finfo(float).eps)  # kernels of no use leave all to the identity
-            ridge = float(weights[0]) / (scatter.total * kept)
+            ridge = (float(weights[0]) / scatter.total + matrix_fractional.FLOOR / scatter.stretch) / kept
             weights = weights[1:] / kept if weights[1:].any() else np.full(len(weights) - 1, 1.0 / (len(weights) - 1))
         Z = kept * dual  # the inverse of ridge I + sum of weights B, times H
         between = scatter.H.T @ scatter.stack.combined_product(weights, Z)  # H'(I - ridge M^-1)H without cancellation
-        values, U = np.linalg.eigh(0.5 * (between + between.T) / scatter.stretch)
-        values, U = values[::-1][: len(values) - 1], U[:, ::-1][:, : len(values) - 1]
-        U = U * np.sign(U[np.abs(U).argmax(axis=0), np.arange(U.shape[1])])  # the same whatever LAPACK makes of it
+        values, U = _axes(0.5 * (between + between.T) / scatter.stretch)
         positive = values > NOTHING * max(float(values[0]), np.finfo(float).tiny)
         scaled = np.where(positive, U / np.sqrt(np.where(positive, values, 1.0)), 0.0)
         return weights, float(ridge), scatter.rows_of(Z @ scaled)
 
-    def _keep_centroids(self, projected: np.ndarray, sample: Sample) -> None:
-        """Keep what classification needs: the centroids, and the variance about them."""
+    def _keep_centroids(self, projected: np.ndarray, left_out: np.ndarray, sample: Sample) -> None:
+        """Keep what classification needs: the centroids, the variance about them, and the threshold.
+
+        A flexible kernel puts the rows it has learned from where they should be; how far new rows get, and scatter, is
+        seen at rows that are projected by the others. That shortens the way from the mean of all to a centroid; it does
+        not turn it round, as the mean of the others, which lack a row of the class, would for kernels of no use.
+        """
         found: Partition = sample.partition
-        weight, here = sample.weight[found.labeled], projected[found.labeled]
+        weight = sample.weight[found.labeled]
+        inside, outside = projected[found.labeled], left_out[found.labeled]
         totals = np.bincount(found.codes, weights=weight, minlength=found.n_classes)
-        self.centroids_ = (found.indicator().T * weight) @ here / totals[:, None]
-        within = weight @ np.square(here - self.centroids_[found.codes]).mean(axis=1) / weight.sum()
-        size = weight @ np.square(here).mean(axis=1) / weight.sum()
+        means = (found.indicator().T * weight) / totals[:, None]
+        self.centroids_ = means @ inside
+        if self.priors is not None:
+            squares = np.maximum(np.square(self.centroids_).sum(axis=1), np.finfo(float).tiny)
+            reached = np.einsum("kc,kc->k", self.centroids_, means @ outside) / squares
+            self.centroids_ = self.centroids_ * np.maximum(reached, LEAST)[:, None]
+        within = weight @ np.square(outside - self.centroids_[found.codes]).mean(axis=1) / weight.sum()
+        size = weight @ np.square(inside).mean(axis=1) / weight.sum()
         self._spread = max(float(within), NO_SPREAD * float(size), float(np.finfo(float).tiny) ** 0.5)
-        self.threshold_ = 0.0
+        calibrated = self.threshold == "calibrated" and found.n_classes == 2
+        self.threshold_ = _best_cut(self._log_ratios(outside)[:, 0], found.codes, weight) if calibrated else 0.0
 
     def _class_priors(self, sample: Sample) -> np.ndarray:
         """Return the shares of the classes that ``priors`` asks for."""
@@ -350,22 +365,6 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         require(owner, "priors", priors, holds, f"{expected} {classes}")
         shares = np.array(given, dtype=float)
         return shares / shares.sum()
-
-    def _calibrated(self, values: np.ndarray, scatter: Scatter, sample: Sample) -> float:
-        """Return the value at which labelled rows, each predicted by the others, make the fewest errors."""
-        labeled, codes = sample.partition.labeled, sample.partition.codes
-        inside, left_out = scatter.regression(self.weights_, self.ridge_)
-        if np.ptp(inside[labeled]) == 0.0:
-            return 0.0
-        slope, shift = np.polyfit(inside[labeled], values[labeled, 0], 1)  # values are the regression, but for these
-        order = np.argsort(left_out[labeled])
-        ranked, classes, weight = (array[order] for array in (left_out[labeled], codes, sample.weight[labeled]))
-        ends = [ranked[0] - 1.0, *(0.5 * (ranked[1:] + ranked[:-1])), ranked[-1] + 1.0]
-        missed = np.concatenate([[0.0], np.cumsum(np.where(classes == 1, weight, 0.0))])
-        mistaken = weight[classes == 0].sum() - np.concatenate([[0.0], np.cumsum(np.where(classes == 0, weight, 0.0))])
-        errors = missed + mistaken
-        cuts = slope * np.array(ends)[errors <= errors.min() + NOTHING * weight.sum()] + shift
-        return float(cuts[np.argmin(np.abs(cuts))])
 
     def _warn_of_unlike_columns(self, X: Any) -> None:
         if issparse(X) or self.kernels is not None:
@@ -391,3 +390,32 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
                 UserWarning,
                 stacklevel=3,
             )
+
+
+def _axes(between: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all but the smallest eigenvalue, falling, and eigenvectors that rounding and LAPACK have no part in.
+
+    Where a kernel interpolates, eigenvalues are equal and any rotation of their eigenvectors would do as well: they are
+    turned to the axes of the order of the classes in their space.
+    """
+    values, U = np.linalg.eigh(between)
+    values, U = values[:0:-1], U[:, :0:-1]
+    ends = np.flatnonzero(-np.diff(values) > TIE * abs(values[0])) + 1
+    turned = [V @ np.linalg.eigh(V.T @ (np.arange(len(U))[:, None] * V))[1] for V in np.split(U, ends, axis=1)]
+    U = np.hstack(turned)
+    largest = np.abs(U) >= (1.0 - TIE) * np.abs(U).max(axis=0)
+    last = len(U) - 1 - largest[::-1].argmax(axis=0)  # of equal entries, which are usual with two classes
+    return values, U * np.sign(U[last, np.arange(U.shape[1])])
+
+
+def _best_cut(values: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+    """Return a value above which rows of class 1, and below which rows of class 0, are told apart best."""
+    order = np.argsort(values)
+    ranked, classes, weight = values[order], codes[order], weight[order]
+    cuts = np.array([ranked[0] - 1.0, *(0.5 * (ranked[1:] + ranked[:-1])), ranked[-1] + 1.0])
+    missed = np.concatenate([[0.0], np.cumsum(np.where(classes == 1, weight, 0.0))])
+    mistaken = weight[classes == 0].sum() - np.concatenate([[0.0], np.cumsum(np.where(classes == 0, weight, 0.0))])
+    apart = np.concatenate([[True], ranked[1:] > ranked[:-1], [True]])  # nothing lies between equal values
+    cuts, errors = cuts[apart], (missed + mistaken)[apart]
+    cuts = cuts[errors <= errors.min() + NOTHING * weight.sum()]
+    return float(cuts[np.argmin(np.abs(cuts))])

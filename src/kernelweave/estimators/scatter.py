@@ -3,14 +3,16 @@ r"""The scatter of weighted rows in the feature spaces of kernels, as solvers of
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 
 from ..labels import Partition
 from ..solvers.kernel_stack import Factor, KernelStack, Member
 from .base import Sample
 from .stacking import StackedKernels
 
-ALMOST = 1e-12  # added to the diagonal of what should not be singular
+ALMOST = 1e-12  # of the trace, added to the diagonal of what should not be singular
+EPS = float(np.finfo(float).eps)
+BLOCK = 1024  # rows at a time
 
 
 class Scatter:
@@ -64,29 +66,67 @@ class Scatter:
         """Return coefficients of the raw kernel at each row from the duals of weighted, reflected rows."""
         return np.sqrt(self.stretch) * self._reflected(Z) * self.root[:, None]
 
-    def regression(self, weights: np.ndarray, ridge: float) -> tuple[np.ndarray, np.ndarray]:
-        r"""Return the values of regressing the second class on the kernels, at each row and at each by the others.
+    def left_out(self, projected: np.ndarray, coef: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
+        r"""Return the projection of each row by the others, with the kernel and the targets of all.
 
-        With an offset the fit is :math:`S y`, where :math:`S = I - \lambda M_c^{-1}` and :math:`M_c` is :math:`M` off
-        the constant direction :math:`u`; a row left out is at :math:`y_i - (y_i - (S y)_i) / (1 - S_{ii})`.
+        Projections are ridge regression with an offset, a linear smoother :math:`f = S t`. At a row of the weight
+        :math:`\omega_i`, with the coefficient :math:`a_i`, the target is :math:`t_i = f_i + \lambda a_i / \omega_i`.
+        A weight is a number of rows; without one of them, the share :math:`\delta_i = \min(1, 1/\omega_i)`,
+
+        .. math:: t_i - f_i^{(-i)} = \frac{t_i - f_i}{1 - \delta_i S_{ii}}, \qquad S = I - \lambda M_c^{-1},
+
+        where :math:`M_c` is :math:`M` off the constant direction.
+
+        Parameters
+        ----------
+        projected, coef : ndarray of shape (n_rows, n_components)
+            Projections of the rows, and the coefficients of the rows in them.
+        weights : ndarray of shape (n_kernels,)
+        ridge : float
         """
-        found: Partition = self.sample.partition
-        n_rows, ridge = len(self.root), self.stretch * ridge
-        M = self.stack.combine(weights) + 1.0 / n_rows**2
-        M.flat[:: n_rows + 1] += ridge
-        factor, failed = dpotrf(M, lower=1)
-        if failed:  # rows repeat, and there is next to no ridge
-            factor = dpotrf(M + ALMOST * np.eye(n_rows), lower=1)[0]
-        inverse = dpotri(factor, lower=1)[0]
-        inverse = np.tril(inverse) + np.tril(inverse, -1).T
-        inverse = self._reflected(self._reflected(inverse).T)
-        u = self.root / np.sqrt(self.total)
-        inverse -= np.outer(u, u) / (ridge + 1.0 / n_rows)
-        weight = np.square(self.root[found.labeled])
-        target = np.zeros(n_rows)
-        target[found.labeled] = (found.codes == 1) - weight @ (found.codes == 1) / weight.sum()
-        misfit = (inverse @ (self.root * target)) / self.root
-        return target - ridge * misfit, target - misfit / np.maximum(inverse.diagonal(), np.finfo(float).tiny)
+        return self._without_each(projected, coef, self._unexplained(weights, ridge), ridge)
+
+    def left_out_within(self, projected: np.ndarray, coef: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
+        r"""Return the same for the scatter within two classes; rows without a class stay where they are.
+
+        The total scatter of labelled rows of the weight m is m times that within the classes, and a multiple of
+        :math:`d d^\top` for the difference d of their means. So the direction :math:`(S + \lambda I)^{-1} d` is, up to
+        a factor, that of regression on these rows with the ridge :math:`m \lambda`.
+        """
+        rows = self.sample.partition.labeled
+        ridge = float(self.sample.weight[rows].sum()) * ridge
+        unexplained = np.ones(len(self.root))
+        unexplained[rows] = self._unexplained(weights, ridge, rows)
+        return self._without_each(projected, coef, unexplained, ridge)
+
+    def _without_each(
+        self, projected: np.ndarray, coef: np.ndarray, unexplained: np.ndarray, ridge: float
+    ) -> np.ndarray:
+        weight = self.sample.weight[:, None]
+        share = 1.0 / np.maximum(1.0, weight)
+        misfit = ridge * coef / weight
+        return np.asarray(projected + misfit - misfit / (1.0 - share + share * unexplained[:, None]))
+
+    def _unexplained(self, weights: np.ndarray, ridge: float, rows: np.ndarray | None = None) -> np.ndarray:
+        """Return :math:`1 - S_{ii}` of the regression on all rows, or on some that have one weight."""
+        root = self.root if rows is None else self.root[rows]
+        ridge, constant = self.stretch * ridge, root / np.linalg.norm(root)
+        if self.stack.is_low_rank:
+            F = self._reflected(self.stack.features(weights))
+            F = F if rows is None else F[rows] - F[rows].mean(axis=0)
+            factor, explained = _factor(F.T @ F, ridge), constant**2
+            for start in range(0, len(F), BLOCK):
+                half = dtrtrs(factor, F[start : start + BLOCK].T, lower=1)[0]
+                explained[start : start + BLOCK] += np.square(half).sum(axis=0)
+            return np.maximum(1.0 - explained, EPS)
+        K = self.stack.combine(weights)
+        if rows is not None:
+            K = K[np.ix_(rows, rows)]
+            K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
+        # the constant direction, which kernels do not have, is made one with a known eigenvalue, and taken out again
+        half = self._reflected(dtrtri(_factor(K + 1.0 / len(K) ** 2, ridge), lower=1, overwrite_c=1)[0].T)
+        inverse = np.einsum("ij,ij->i", half, half) - constant**2 / (ridge + 1.0 / len(K))
+        return np.maximum(ridge * inverse, np.finfo(float).tiny)
 
     def _turned(self, member: Member) -> Member:
         """Return a centred kernel with its rows weighted and reflected."""
@@ -99,3 +139,13 @@ class Scatter:
 
     def _reflected(self, X: np.ndarray) -> np.ndarray:
         return X if self.mirror is None else X - np.outer(self.mirror, self.mirror @ X)
+
+
+def _factor(A: np.ndarray, ridge: float) -> np.ndarray:
+    """Return the lower Cholesky factor of a matrix plus a ridge, which is raised if that is singular in rounding."""
+    A.flat[:: len(A) + 1] += ridge
+    factor, failed = dpotrf(A.T, lower=1)
+    if failed:  # rows repeat, and there is next to no ridge
+        A.flat[:: len(A) + 1] += ALMOST * float(np.trace(A))
+        factor = dpotrf(A.T, lower=1)[0]
+    return np.asarray(factor)

@@ -53,9 +53,11 @@ SUFFICIENT = 1e-4  # share of the decrease that the slope promises (Armijo)
 N_SHORTER = 20
 N_INNER = 100  # Newton steps in t; ten are usual
 EXACT = 1e-14  # squared decrement at which t is the best
+QUADRATIC = 0.1  # squared decrement below which whole steps are taken
 NOISE = 10.0  # times the difference that refining S makes: what rounding may do to it
 ROUNDING = 1e-13  # of S, at least
 PATIENCE = 12  # stalls in a row: where S bends, X takes a few steps to follow while t has no digits left to gain
+LITTLE = 0.01  # of the gap: objectives that fall by less a step will not close it
 ENOUGH = 0.2  # of the tolerance, which the barrier takes at its lowest
 
 
@@ -83,7 +85,7 @@ def solve_joint(
         ``extra`` has also "bounds", the :math:`t`, and "exact", the :math:`\operatorname{tr} S` at these weights.
     """
     stack = RidgedStack(kernels, H, ridge)
-    n_weights, course = stack.n_weights, Course(tol, max_iter, callback, PATIENCE)
+    n_weights, course = stack.n_weights, Course(tol, max_iter, callback, PATIENCE, LITTLE)
     weights = (1.0 - SPREAD) * first_weights(start, n_weights) + SPREAD / n_weights
     at = _Point(stack, weights, finite(stack.value(weights)))
     mu = at.exact / (n_weights + H.shape[1])
@@ -220,18 +222,20 @@ def _centre(S: np.ndarray, mu: float, t: np.ndarray | None = None) -> _Centre:
 
 
 def _newton_centre(S: np.ndarray, mu: float, t: np.ndarray) -> _Centre:
-    factor = np.linalg.cholesky(np.diag(t) - S)
+    factor, last = np.linalg.cholesky(np.diag(t) - S), np.inf
     for _ in range(N_INNER):
         W = cho_solve((factor, True), np.eye(len(S)))
         gradient = 1.0 / mu - W.diagonal()
         step = -_solve_definite(W**2, gradient)
         decrement = -float(gradient @ step)
         # the barrier is self-concordant: so long a step stays inside, and descends
-        trial = t + step / (1.0 + np.sqrt(decrement)) if decrement > 0.1 else t + step
-        further = None if decrement <= EXACT else _factor(trial, S)
-        if further is None:  # or rounding is all that is left
+        near = decrement <= QUADRATIC
+        trial = t + step if near else t + step / (1.0 + np.sqrt(decrement))
+        ended = decrement <= EXACT or (near and decrement > 0.5 * last)  # near, it is squared but for rounding
+        further = None if ended else _factor(trial, S)
+        if further is None:  # rounding is all that is left
             break
-        t, factor = trial, further
+        t, factor, last = trial, further, decrement
     value = float(t.sum()) - 2.0 * mu * float(np.log(factor.diagonal()).sum())
     return _Centre(mu, t, 0.5 * (W + W.T), value)
 

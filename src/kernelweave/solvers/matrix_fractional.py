@@ -34,9 +34,9 @@ from scipy.linalg.lapack import dgeqrf, dormqr, dpotrf, dtrtrs
 
 from .kernel_stack import Diagonal, Factor, KernelStack, Member
 from .result import SolverResult
-from .simplex_newton import Callback, Derivatives, minimise
+from .simplex_newton import LARGEST, Callback, Derivatives, minimise
 
-__all__ = ["RidgedStack", "class_indicator", "solve"]
+__all__ = ["RidgedStack", "beyond_precision", "class_indicator", "solve", "total_rank"]
 
 EPS = float(np.finfo(float).eps)
 FLOOR = 1e-12  # ridge beside a learned one: where rows repeat, M would be singular at w_0 = 0
@@ -146,7 +146,7 @@ class RidgedStack:
         self.columns, self.mixing = _independent(H)
         self.rotation: tuple[np.ndarray, np.ndarray] | None = None
         self.shift = 1.0 / n_points**2
-        if _total_rank(stack) + self.columns.shape[1] <= LOW_RANK * n_points:
+        if total_rank(stack) + self.columns.shape[1] <= LOW_RANK * n_points:
             stack = self._rotated(stack)
         members, scales = stack.members, stack.scales
         if self.learned:
@@ -157,16 +157,18 @@ class RidgedStack:
         self.weights = self.half = np.empty(0)  # of the last value, and L^-1 H
 
     def value(self, weights: np.ndarray) -> float:
-        """Return the objective, or infinity where M is singular."""
+        """Return the objective, or infinity where M is singular in double precision, or numbers overflow."""
         M = self.stack.combine(weights, self.ridge)
         np.add(M, self.shift, out=self._buffer)
         self.n_cholesky += 1
         self.weights = weights
         self.factor, failed = dpotrf(self._buffer.T, lower=1, clean=0, overwrite_a=1)
-        if failed:
+        rotated = self.rotation is not None and not self.learned
+        if failed or (rotated and beyond_precision(self.factor, self.ridge)):
             return np.inf
         self.half = dtrtrs(self.factor, self.columns, lower=1)[0]
-        return float(np.vdot(self.half, self.half))
+        value = float(np.vdot(self.half, self.half))
+        return value if value < LARGEST else np.inf
 
     def products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return Z, the products of the kernels with it, shape (n_weights, n_columns, n_rows), and L^-1 times these."""
@@ -232,6 +234,14 @@ def _independent(H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return np.asfortranarray(U[:, :rank] * values[:rank]), V[:rank]
 
 
-def _total_rank(stack: KernelStack) -> float:
+def beyond_precision(factor: np.ndarray, smallest: float) -> bool:
+    """Return whether a matrix, of a Cholesky factor and with an eigenvalue that is not in it, is singular to rounding.
+
+    So a rotation, which never meets the ridge alone, refuses what a factorisation over all points would.
+    """
+    return smallest < EPS * float(np.square(factor.diagonal()).max())
+
+
+def total_rank(stack: KernelStack) -> float:
     """Return the sum of the ranks of factors; infinite if a kernel is none."""
     return sum(member.Z.shape[1] if isinstance(member, Factor) else np.inf for member in stack.members)

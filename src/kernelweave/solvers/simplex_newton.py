@@ -26,6 +26,7 @@ INSIDE = 0.99  # share of a step to the boundary that is taken where F is infini
 N_SHORTER = 8  # times that a step of Newton is shortened before the gradient takes over
 N_SHORTER_GRADIENT = 40  # times that a step along the gradient is shortened
 ROUNDING = 1e-13  # of F: a smaller change is none
+LARGEST = 1e150  # value of F whose derivatives do not overflow
 N_STALLS = 3  # steps in a row that lower neither F nor the gap, after which rounding is to blame
 
 
@@ -160,10 +161,22 @@ def finite(value: float) -> float:
 
 
 class Course:
-    """The best point so far, the history, and why it ended."""
+    """The best point so far, the history, and why it ended.
 
-    def __init__(self, tol: float, max_iter: int, callback: Callback | None, patience: int = N_STALLS):
-        self.tol, self.max_iter, self.callback, self.patience = tol, max_iter, callback, patience
+    Parameters
+    ----------
+    tol, max_iter, callback
+        As for :func:`minimise`.
+    patience : int
+        Steps in a row without progress after which rounding is to blame.
+    little : float
+        Share of the smallest gap that is no progress of the objective, however exact that is.
+    """
+
+    def __init__(
+        self, tol: float, max_iter: int, callback: Callback | None, patience: int = N_STALLS, little: float = 0.0
+    ):
+        self.tol, self.max_iter, self.callback, self.patience, self.little = tol, max_iter, callback, patience, little
         self.history: list[dict[str, Any]] = []
         self.started, self.step, self.n_stalls = time.perf_counter(), "start", 0
         self.lowest = self.smallest = np.inf  # objective and gap
@@ -172,7 +185,8 @@ class Course:
 
     def ends(self, weights: np.ndarray, objective: float, gap: float, n_cholesky: int, extra: dict[str, Any]) -> bool:
         """Record a point; say whether it is the last."""
-        stalled = objective >= self.lowest - ROUNDING * abs(self.lowest) and gap >= 0.9 * self.smallest
+        least = max(ROUNDING * abs(self.lowest), self.little * self.smallest)
+        stalled = len(self.history) > 0 and objective >= self.lowest - least and gap >= 0.9 * self.smallest
         self.n_stalls = self.n_stalls + 1 if stalled else 0
         if gap < self.smallest:
             self.best = (weights, objective, gap, extra)

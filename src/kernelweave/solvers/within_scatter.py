@@ -21,6 +21,13 @@ As a minimum of functions that are linear in :math:`\theta` it is concave, and i
 .. math:: \partial_i F_1 = v^\top G_i v / \lambda, \qquad
     \partial_i \partial_l F_1 = -\tfrac2\lambda (L^{-1} J G_i v)^\top (L^{-1} J G_l v) .
 
+Where the kernels are given by features, :math:`G_i = Z_i Z_i^\top`, of a total rank r below half of the points, all of
+this happens in r dimensions. With :math:`J Z_i = Q R_i` for one orthonormal :math:`Q` of r columns,
+:math:`b_i = Z_i^\top a` and :math:`z = Q x`,
+
+.. math:: (R(\theta) + \lambda I)\, x = \sum_i \theta_i R_i b_i, \quad R(\theta) = \sum_i \theta_i R_i R_i^\top, \qquad
+    u_i = Z_i^\top v = b_i - R_i^\top x, \quad v^\top G_i v = u_i^\top u_i, \quad J G_i v = Q R_i u_i .
+
 Of (3) follows :math:`c_\pm = m_\pm / m`. The :math:`J` that the paper prints has :math:`c_\pm = 1`, for which (9) is
 not the maximum of (3) but of that with :math:`S^+ + S^-` in its place. Both are solved; (3) by default.
 
@@ -39,9 +46,10 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
-from .kernel_stack import KernelStack, Member
+from .kernel_stack import Factor, KernelStack, Member
+from .matrix_fractional import LOW_RANK, beyond_precision, total_rank
 from .result import Certificate, SolverResult
-from .simplex_newton import Derivatives, SimplexState, minimise
+from .simplex_newton import LARGEST, Derivatives, SimplexState, minimise
 
 __all__ = ["class_difference", "solve_within", "within_center"]
 
@@ -64,7 +72,8 @@ def solve_within(
     Parameters
     ----------
     kernels : KernelStack, or sequence of ndarray of shape (n_points, n_points) or Factor
-        Divided by the scales of the stack. Centring them changes nothing.
+        Divided by the scales of the stack. Centring them changes nothing. If all are factors of a total rank below
+        half of the points, no matrix with a row and a column for each point is formed.
     signs : ndarray of shape (n_points,)
         1 and -1 for the two classes; 0 for points of neither, which have no part in it.
     ridge : float
@@ -91,12 +100,18 @@ def solve_within(
     if not (np.isfinite(ridge) and ridge > 0.0):
         raise ValueError(f"ridge must be a positive number; got {ridge!r}. It cannot be learned in this form.")
     stack = kernels if isinstance(kernels, KernelStack) else KernelStack(kernels)
-    problem = _WithinScatter(stack, np.asarray(signs, dtype=float), ridge, shares)
+    signs = np.asarray(signs, dtype=float)
+    if signs.shape != (stack.n_points,) or not np.all(np.isin(signs, (-1.0, 0.0, 1.0))):
+        raise ValueError(f"signs must hold 1, -1 or 0 for each of the {stack.n_points} points; got {signs}.")
+    few = total_rank(stack) <= LOW_RANK * stack.n_points
+    problem = (_WithinFactors if few else _WithinScatter)(stack, signs, ridge, shares)
     seen = None if callback is None else lambda state: callback(replace(state, objective=-state.objective))
     found = minimise(problem, start=start, tol=tol, max_iter=max_iter, callback=seen)
+    extra = dict(found.extra)
     return replace(
         found,
         objective=-found.objective,
+        extra={"dual": problem.dual(extra.pop("solution")), **extra},
         certificate=Certificate(found.certificate.gap, -found.objective),
         history=tuple({**record, "objective": -record["objective"]} for record in found.history),
     )
@@ -125,8 +140,6 @@ class _WithinScatter:
     """Minus F_1, as a function of weights."""
 
     def __init__(self, stack: KernelStack, signs: np.ndarray, ridge: float, shares: tuple[float, float] | None):
-        if signs.shape != (stack.n_points,) or not np.all(np.isin(signs, (-1.0, 0.0, 1.0))):
-            raise ValueError(f"signs must hold 1, -1 or 0 for each of the {stack.n_points} points; got {signs}.")
         self.stack, self.ridge, self.signs, self.shares = stack, ridge, signs, shares
         self.a = class_difference(signs)
         self.n_weights, self.n_cholesky = len(stack), 0
@@ -137,24 +150,75 @@ class _WithinScatter:
         inner.flat[:: len(G) + 1] += self.ridge
         self.n_cholesky += 1
         self.factor, failed = dpotrf(inner.T, lower=1, clean=0, overwrite_a=1)
-        if failed:
+        if failed or beyond_precision(self.factor, self.ridge):
             return np.inf
-        half = dtrtrs(self.factor, self._center(G @ self.a), lower=1)[0]
-        self.z = dtrtrs(self.factor, half, lower=1, trans=1)[0]
+        self.z = _solved(self.factor, self._center(G @ self.a))
         self.v = self.a - self._center(self.z)
         # not a'Ga - a'GJz, which would lose what the ridge divides by; z being best, its error counts squared
-        value = float(self.v @ G @ self.v) / self.ridge + float(self.z @ self.z)
+        value = max(0.0, float(self.v @ G @ self.v)) / self.ridge + float(self.z @ self.z)
         self.noise = EPS * float(np.abs(self.v) @ np.sqrt(np.abs(G.diagonal()))) ** 2 / self.ridge + EPS * value
-        self.weights, self.last = weights, value
-        return -value
+        self.last = value
+        return -value if value < LARGEST else np.inf
 
     def derivatives(self) -> Derivatives:
         products = self.stack.products(self.v[:, None])[:, :, 0]
         forms = products @ self.v / self.ridge
         solved = dtrtrs(self.factor, np.asfortranarray(self._center(products.T)), lower=1)[0]
         hessian = 2.0 / self.ridge * (solved.T @ solved)
-        extra = {"dual": self.v / self.ridge, "forms": forms}
-        return Derivatives(-self.last, forms, hessian, self.noise, extra)
+        return Derivatives(-self.last, forms, hessian, self.noise, {"solution": self.z, "forms": forms})
+
+    def dual(self, z: np.ndarray) -> np.ndarray:
+        """Return the coefficients of the best direction."""
+        return (self.a - self._center(z)) / self.ridge
 
     def _center(self, X: np.ndarray) -> np.ndarray:
         return within_center(self.signs, self.shares, X)
+
+
+class _WithinFactors:
+    """The same of kernels of a low total rank, in as many dimensions."""
+
+    def __init__(self, stack: KernelStack, signs: np.ndarray, ridge: float, shares: tuple[float, float] | None):
+        self.ridge, self.signs, self.shares = ridge, signs, shares
+        self.a = class_difference(signs)
+        factors = [
+            member.Z / np.sqrt(scale)
+            for member, scale in zip(stack.members, stack.scales, strict=True)
+            if isinstance(member, Factor)
+        ]
+        self.b = [Z.T @ self.a for Z in factors]
+        self.Q, R = np.linalg.qr(within_center(signs, shares, np.hstack(factors)))
+        self.R = np.split(R, np.cumsum([Z.shape[1] for Z in factors])[:-1], axis=1)
+        self.rotated = KernelStack([Factor(np.ascontiguousarray(R)) for R in self.R])
+        self.pulls = np.array([R @ b for R, b in zip(self.R, self.b, strict=True)])  # J G_i a
+        self.sizes = np.array([b @ b for b in self.b])
+        self.n_weights, self.n_cholesky = len(stack), 0
+
+    def value(self, weights: np.ndarray) -> float:
+        inner = self.rotated.combine(weights, self.ridge)
+        self.n_cholesky += 1
+        self.factor, failed = dpotrf(inner.T, lower=1, clean=0)
+        if failed or beyond_precision(self.factor, self.ridge):
+            return np.inf
+        self.x = _solved(self.factor, weights @ self.pulls)
+        self.u = [b - R.T @ self.x for R, b in zip(self.R, self.b, strict=True)]
+        self.squares = np.array([u @ u for u in self.u])
+        value = float(weights @ self.squares) / self.ridge + float(self.x @ self.x)
+        self.noise = EPS * float(np.sqrt(weights @ self.squares * (weights @ self.sizes))) / self.ridge + EPS * value
+        self.last = value
+        return -value if value < LARGEST else np.inf
+
+    def derivatives(self) -> Derivatives:
+        products = np.array([R @ u for R, u in zip(self.R, self.u, strict=True)])
+        solved = dtrtrs(self.factor, np.asfortranarray(products.T), lower=1)[0]
+        hessian = 2.0 / self.ridge * (solved.T @ solved)
+        forms = self.squares / self.ridge
+        return Derivatives(-self.last, forms, hessian, self.noise, {"solution": self.x, "forms": forms})
+
+    def dual(self, x: np.ndarray) -> np.ndarray:
+        """Return the coefficients of the best direction."""
+        return (self.a - within_center(self.signs, self.shares, self.Q @ x)) / self.ridge
+
+
+def _solved(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
+    return np.asarray(dtrtrs(factor, dtrtrs(factor, right, lower=1)[0], lower=1, trans=1)[0])
