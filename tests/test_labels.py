@@ -344,6 +344,51 @@ def test_bad_targets_are_refused_with_a_sentence(y, message):
         partition_targets(y)
 
 
+SEVERAL = {
+    "array": np.array([[1.5, -1.0], [NAN, NAN], [2.0, 3.0]]),
+    "list": [[1.5, -1], [None, NAN], [2, 3]],
+    "pandas": pd.DataFrame({"a": [1.5, None, 2.0], "b": pd.array([-1, None, 3], dtype="Int64")}),
+    "polars": pl.DataFrame({"a": [1.5, None, 2.0], "b": [-1, None, 3]}),
+}
+
+
+@pytest.mark.parametrize("name", SEVERAL)
+def test_a_row_may_have_several_targets_or_none(name):
+    part = partition_targets(SEVERAL[name], several=True)
+    assert part.targets.dtype == np.float64
+    assert_array_equal(part.targets, [[1.5, -1.0], [2.0, 3.0]])
+    assert_array_equal(part.labeled, [0, 2])
+    assert_array_equal(part.unlabeled, [1])
+    kept = part.restrict([False, True, True])
+    assert_array_equal(kept.targets, [[2.0, 3.0]])
+    assert_array_equal(kept.labeled, [1])
+
+
+def test_where_several_targets_are_allowed_one_is_read_as_ever():
+    for y in ([1.5, None, 2.0], np.array([-1, 0, 3])):
+        one, plain = partition_targets(y, several=True), partition_targets(y)
+        assert_array_equal(one.targets, plain.targets)
+        assert_array_equal(one.labeled, plain.labeled)
+    with pytest.warns(DataConversionWarning):
+        assert partition_targets(np.ones((3, 1)), several=True).targets.shape == (3,)
+
+
+@pytest.mark.parametrize(
+    ("y", "message"),
+    [
+        ([[1.0, 2.0], [3.0, None]], "1 rows of y, the first of them row 1, have some targets and lack others"),
+        ([[1.0, "b"], [3.0, 2.0]], "column 1 of y holds 'b', but a regressor needs numbers"),
+        ([[1.0, np.inf], [3.0, 2.0]], "Input column 1 of y contains infinity"),
+        ([[None, NAN], [None, None]], "no labelled row"),
+        ([[[1.0, 2.0]], [[3.0, 4.0]]], "1d array"),
+        (None, "target y is None"),
+    ],
+)
+def test_several_bad_targets_are_refused_with_a_sentence(y, message):
+    with pytest.raises(ValueError, match=message):
+        partition_targets(y, several=True)
+
+
 def test_regression_reads_auto_as_missing_values_only():
     rows, values = labeled_values([-1, 0, 2, None], regression=True)
     assert_array_equal(rows, [0, 1, 2])

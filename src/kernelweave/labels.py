@@ -155,7 +155,7 @@ class TargetPartition(_Rows):
         Numbers of the rows with a target, ascending.
     unlabeled : ndarray of shape (n_unlabeled,)
         Numbers of the rows without, ascending.
-    targets : ndarray of shape (n_labeled,)
+    targets : ndarray of shape (n_labeled,) or (n_labeled, n_outputs)
         The targets of the labelled rows, float64.
     """
 
@@ -212,29 +212,25 @@ def partition(y: Any, *, unlabeled: Any = "auto") -> Partition:
     return Partition(np.flatnonzero(~mask), np.flatnonzero(mask), classes, codes)
 
 
-def partition_targets(y: Any) -> TargetPartition:
+def partition_targets(y: Any, *, several: bool = False) -> TargetPartition:
     """Split the rows of a regression target into labelled and unlabelled (NaN, None, NA) ones.
 
     Parameters
     ----------
-    y : array-like of shape (n_samples,)
+    y : array-like of shape (n_samples,), or (n_samples, n_outputs) with `several`
         Targets: numbers, and NaN, None or NA where the target is not known. Here -1 is a number.
+    several : bool, default=False
+        Whether a row may have several targets. It is unlabelled where all of them are missing; some will not do.
 
     Returns
     -------
     TargetPartition
         With at least one labelled row.
     """
-    mask, values = _labeled(y, unlabeled=None)
+    columns = _columns(y) if several else None
+    mask, values = _targets(y, "y") if columns is None else _joined(columns)
     _refuse_no_label(len(values), len(mask))
-    # an object array may still hold numbers, such as Decimal
-    stranger = [] if values.dtype.kind in "biuf" else [v for v in values if not isinstance(v, numbers.Number)]
-    if stranger:
-        raise ValueError(
-            f"y holds {stranger[0]!r}, but a regressor needs numbers. Convert y to floats, with NaN where a "
-            "target is not known, or use a classifier."
-        )
-    return TargetPartition(np.flatnonzero(~mask), np.flatnonzero(mask), values.astype(np.float64))
+    return TargetPartition(np.flatnonzero(~mask), np.flatnonzero(mask), values)
 
 
 def is_unlabeled(y: Any, *, unlabeled: Any = "auto", classes: ArrayLike | None = None) -> Mask:
@@ -286,6 +282,37 @@ def factorize(values: NDArray[Any], name: str = "y") -> tuple[NDArray[Any], Rows
     number = {value: k for k, value in enumerate(ordered)}
     codes = np.fromiter(map(number.__getitem__, values), dtype=np.intp, count=len(values))
     return _object_array(ordered), codes
+
+
+def _columns(y: Any) -> list[NDArray[Any]] | None:
+    """The columns of y where it has two or more."""
+    values = np.empty(0) if y is None or issparse(y) else _array(y)
+    return list(values.T) if values.ndim == 2 and values.shape[1] > 1 else None
+
+
+def _joined(columns: list[NDArray[Any]]) -> tuple[Mask, NDArray[np.float64]]:
+    """The mask of the rows without any target, and the targets of the others, shape (n_labeled, n_outputs)."""
+    masks, values = zip(*(_targets(column, f"column {k} of y") for k, column in enumerate(columns)), strict=True)
+    partial = np.flatnonzero(np.any(masks, axis=0) & ~np.all(masks, axis=0))
+    if len(partial):
+        raise ValueError(
+            f"{len(partial)} rows of y, the first of them row {partial[0]}, have some targets and lack others; a row "
+            "has all of them or none. Fit one estimator a column, or leave out what is known of these rows."
+        )
+    return masks[0], np.column_stack(values)
+
+
+def _targets(y: Any, name: str) -> tuple[Mask, NDArray[np.float64]]:
+    """The mask of the rows without a target, and the targets of the others."""
+    mask, values = _labeled(y, unlabeled=None, name=name)
+    # an object array may still hold numbers, such as Decimal
+    stranger = [] if values.dtype.kind in "biuf" else [v for v in values if not isinstance(v, numbers.Number)]
+    if stranger:
+        raise ValueError(
+            f"{name} holds {stranger[0]!r}, but a regressor needs numbers. Convert y to floats, with NaN where a "
+            "target is not known, or use a classifier."
+        )
+    return mask, values.astype(np.float64)
 
 
 def _labeled(y: Any, unlabeled: Any, classes: ArrayLike | None = None, name: str = "y") -> tuple[Mask, NDArray[Any]]:

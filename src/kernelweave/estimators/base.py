@@ -19,7 +19,7 @@ from ..kernels.library import KernelLibrary, as_library
 from ..labels import Partition
 from ..solvers.result import Status
 
-RECIPES = ("kernels", "kernel")  # parameters that hold recipes
+RECIPES = ("kernels", "kernel", "extra_kernels")  # parameters that hold recipes
 
 
 @dataclass(frozen=True)
@@ -174,6 +174,33 @@ def class_weights(class_weight: Any, found: Partition, weight: np.ndarray) -> np
     else:
         raise ValueError(f'class_weight={class_weight!r}; expected None, "balanced" or a dict of class weights.')
     return by_class[found.codes]
+
+
+def class_shares(owner: str, class_prior: Any, found: Partition) -> np.ndarray | None:
+    """Return the shares of the classes that ``class_prior`` gives; None where the labels give them or no one."""
+    if class_prior is None or (isinstance(class_prior, str) and class_prior == "labeled"):
+        return None
+    classes = found.classes.tolist()
+    if isinstance(class_prior, Mapping):
+        unknown = [label for label in class_prior if label not in classes]
+        missing = [label for label in classes if label not in class_prior]
+        if unknown or len(missing) > (found.n_classes == 2):
+            raise ValueError(
+                f"{owner} got class_prior={class_prior!r}; expected a share for each of the classes {classes}."
+            )
+        given = [class_prior.get(label) for label in classes]
+        holds = all(share is None or is_positive(share) for share in given)
+        require(owner, "class_prior", class_prior, holds, "shares")
+        rest = 1.0 - sum(float(share) for share in given if share is not None)
+        shares = np.array([rest if share is None else float(share) for share in given])
+    else:
+        holds = is_positive(class_prior) and class_prior < 1 and found.n_classes == 2
+        expected = '"labeled", None, the share of classes_[1] where there are two classes, or {class: share}'
+        require(owner, "class_prior", class_prior, holds, expected)
+        shares = np.array([1.0 - float(class_prior), float(class_prior)])
+    if not (np.all(shares > 0) and abs(shares.sum() - 1.0) < 1e-6):
+        raise ValueError(f"{owner} got class_prior={class_prior!r}; shares must be above 0 and sum to 1.")
+    return shares
 
 
 def require(owner: str, name: str, value: Any, holds: bool, expected: str) -> None:

@@ -125,15 +125,21 @@ def require_memory(
     n_values = sum(n_rows * (n_rows if rank is None else rank) for rank in ranks)
     low_rank = by_features and n_rows > LARGE and None not in ranks
     n_bytes = n_values * np.dtype(dtype).itemsize + (8 * n_values if low_rank else 24 * n_rows**2)
+    require_room(
+        n_bytes,
+        f"{owner} keeps {len(ranks)} kernels of {n_rows:,} rows in memory",
+        f'Use fewer kernels or rows, dtype="float32", or {advice}.',
+    )
+
+
+def require_room(n_bytes: float, what: str, advice: str) -> None:
+    """Refuse what would not fit into the memory of this machine."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (AttributeError, ValueError, OSError):  # not known on this system
         return
     if n_bytes > MEMORY_SHARE * memory:
-        raise MemoryError(
-            f"{owner} keeps {len(ranks)} kernels of {n_rows:,} rows in memory, about {n_bytes / 2**30:.1f} GB of the "
-            f'{memory / 2**30:.1f} GB here. Use fewer kernels or rows, dtype="float32", or {advice}.'
-        )
+        raise MemoryError(f"{what}, about {n_bytes / 2**30:.1f} GB of the {memory / 2**30:.1f} GB here. {advice}")
 
 
 def is_definite(K: np.ndarray, rounding: float = EPS) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numbers
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
@@ -22,7 +22,7 @@ from ..solvers.kernel_stack import KernelStack
 from ..solvers.result import SolverResult, Status
 from ..solvers.transduction import TransductiveMachine, TransductivePoint
 from ..solvers.weighted_svm import DualProblem
-from .base import Sample, class_weights, is_nonnegative, is_positive, require
+from .base import Sample, class_shares, class_weights, is_nonnegative, is_positive, require
 from .composite import CompositeModel, train_uniform
 from .outputs import SemiSupervisedClasses, winners
 from .progress import announce
@@ -78,7 +78,7 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
         """
         self._check_params()
         sample = self._check_fit(X, y, sample_weight, self._library())
-        shares = self._shares(sample.partition)
+        shares = class_shares(type(self).__name__, self.class_prior, sample.partition)
         library = self._library_for(sample)
         rng = self._rng()
         bound = self._bind(library, sample, rng)
@@ -122,32 +122,6 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
             ("safe", isinstance(self.safe, bool | np.bool_), "True or False"),
         ):
             require(owner, name, getattr(self, name), bool(holds), expected)
-
-    def _shares(self, found: Partition) -> np.ndarray | None:
-        """Return the shares of the classes that ``class_prior`` gives; None where the labels give them or no one."""
-        prior, owner = self.class_prior, type(self).__name__
-        if prior is None or (isinstance(prior, str) and prior == "labeled"):
-            return None
-        classes = found.classes.tolist()
-        if isinstance(prior, Mapping):
-            unknown = [label for label in prior if label not in classes]
-            missing = [label for label in classes if label not in prior]
-            if unknown or len(missing) > (found.n_classes == 2):
-                raise ValueError(
-                    f"{owner} got class_prior={prior!r}; expected a share for each of the classes {classes}."
-                )
-            given = [prior.get(label) for label in classes]
-            require(owner, "class_prior", prior, all(share is None or is_positive(share) for share in given), "shares")
-            rest = 1.0 - sum(float(share) for share in given if share is not None)
-            shares = np.array([rest if share is None else float(share) for share in given])
-        else:
-            holds = is_positive(prior) and prior < 1 and found.n_classes == 2
-            expected = '"labeled", None, the share of classes_[1] where there are two classes, or {class: share}'
-            require(owner, "class_prior", prior, holds, expected)
-            shares = np.array([1.0 - float(prior), float(prior)])
-        if not (np.all(shares > 0) and abs(shares.sum() - 1.0) < 1e-6):
-            raise ValueError(f"{owner} got class_prior={prior!r}; shares must be above 0 and sum to 1.")
-        return shares
 
     def _chosen(self, work: Workbench, labels: Labels, seed: int) -> Setting:
         """Return the setting: as given, or by cross-validation of labelled rows."""

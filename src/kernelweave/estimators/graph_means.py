@@ -1,0 +1,106 @@
+"""Functions on the rows of a graph, extended to new rows: weighted means over neighbours, or over all rows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+from sklearn.neighbors import NearestNeighbors
+from sklearn.preprocessing import normalize
+
+from ..kernels.base import BoundKernel, batches
+
+
+class NeighborMeans:
+    """Means of a function on rows over the nearest neighbours of new rows, weighted as edges of the graph are.
+
+    Weights are relative to that of the nearest one, so that far from all rows it is the value of the nearest.
+    """
+
+    def __init__(self, X: Any, n_neighbors: int, metric: str, weights: str):
+        self.metric, self.weights = metric, weights
+        self.size, self.center = 1.0, 0.0  # a unit and an origin that keep squares of distances in range and exact
+        if metric == "euclidean" and not sparse.issparse(X):
+            self.size = float(np.abs(X).max()) or 1.0
+            self.center = (X.astype(np.float64) / self.size).mean(axis=0)
+        elif metric == "euclidean":
+            self.size = float(abs(X).max()) or 1.0
+        self.points = self._placed(X)
+        self.n_neighbors = min(int(n_neighbors), X.shape[0])
+        self._built: NearestNeighbors | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_built": None}  # safe files hold no search trees
+
+    @property
+    def search(self) -> NearestNeighbors:
+        """The search for neighbours among the rows, built when it is first needed."""
+        if self._built is None:
+            self._built = NearestNeighbors(n_neighbors=self.n_neighbors).fit(self.points)
+        return self._built
+
+    def learn_lengths(self, W: sparse.csr_array) -> None:
+        """Find the unit of edge lengths that the weights were computed with."""
+        self.unit, self.reach = 1.0, np.ones(self.points.shape[0])
+        if self.weights == "self_tuning" and len(self.reach) > 1:
+            n_neighbors = min(self.n_neighbors, len(self.reach) - 1)
+            self.reach = self.search.kneighbors(n_neighbors=n_neighbors)[0][:, -1]
+        logarithms = -np.log(W.data)
+        if self.weights == "gaussian" and (logarithms > 0.0).any():
+            edge = int(np.abs(logarithms - 0.5).argmin())  # one that is neither short nor faint
+            first, second = int(np.searchsorted(W.indptr, edge, side="right")) - 1, int(W.indices[edge])
+            step = self.points[[first]] - self.points[[second]]
+            length = sparse.linalg.norm(step) if sparse.issparse(step) else np.linalg.norm(step)
+            self.unit = float(length / np.sqrt(2.0 * logarithms[edge]))
+
+    def means(self, X: Any, values: np.ndarray) -> np.ndarray:
+        """Return the means around the rows of ``X``, shape (n_new, n_columns)."""
+        out = np.empty((X.shape[0], values.shape[1]))
+        for rows in batches(X.shape[0], self.n_neighbors * (values.shape[1] + 4) + X.shape[1]):
+            distances, neighbors = self.search.kneighbors(self._placed(X[rows]))
+            weights = self._weigh(distances, neighbors)
+            weights /= weights.sum(axis=1, keepdims=True)
+            out[rows] = np.einsum("ij,ijc->ic", weights, values[neighbors])
+        return out
+
+    def _placed(self, X: Any) -> Any:
+        X = X.astype(np.float64)
+        if self.metric == "cosine":
+            return normalize(normalize(X, norm="max"))  # first the largest entry, lest squares overflow
+        return X / self.size if sparse.issparse(X) else X / self.size - self.center
+
+    def _weigh(self, distances: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
+        if self.weights == "binary":
+            return np.ones(distances.shape)
+        left = right = np.sqrt(2.0) * self.unit
+        if self.weights == "self_tuning":
+            left, right = distances[:, -1:], self.reach[neighbors]
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            exponents = np.where(distances > 0.0, (distances / left) * (distances / right), 0.0)
+        exponents = np.minimum(exponents, np.finfo(float).max)
+        return np.exp(exponents.min(axis=1, keepdims=True) - exponents)
+
+
+class KernelMeans:
+    """Means of a function on rows, weighted by a kernel between these and new rows.
+
+    Where the logarithms of the kernel are known, far from all rows it is the value of the nearest. Otherwise, where
+    no row is similar to the new one at all, it is the mean over all rows.
+    """
+
+    def __init__(self, kernel: BoundKernel):
+        self.kernel = kernel
+
+    def means(self, X: Any, values: np.ndarray) -> np.ndarray:
+        """Return the means around the rows of ``X``, shape (n_new, n_columns)."""
+        out = np.empty((X.shape[0], values.shape[1]))
+        for rows in batches(X.shape[0], 3 * len(values)):
+            logarithms = self.kernel.log_against(X[rows])
+            if logarithms is None:
+                weights = np.maximum(self.kernel.against(X[rows]).astype(np.float64), 0.0)
+                weights[~weights.any(axis=1)] = 1.0
+            else:
+                weights = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
+            out[rows] = (weights / weights.sum(axis=1, keepdims=True)) @ values
+        return out

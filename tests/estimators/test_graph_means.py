@@ -1,0 +1,76 @@
+import numpy as np
+import pytest
+from scipy import sparse
+
+from kernelweave import RBF, FromCallable
+from kernelweave.estimators.graph_means import KernelMeans, NeighborMeans
+from kernelweave.kernels.graph import neighbor_graph
+
+FAR = 1e6
+
+
+@pytest.fixture
+def rows():
+    rng = np.random.default_rng(0)
+    return rng.normal(size=(60, 3)), rng.normal(size=(60, 2))
+
+
+def neighbor_means(X, weights, n_neighbors=5, metric="euclidean"):
+    means = NeighborMeans(X, n_neighbors, metric, weights)
+    means.learn_lengths(neighbor_graph(means.points, n_neighbors, weights=weights))
+    return means
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "binary", "self_tuning"])
+def test_means_over_neighbours_are_means(weights, rows):
+    X, values = rows
+    found = neighbor_means(X, weights).means(X + 0.01, values)
+    assert np.all((found >= values.min(axis=0)) & (found <= values.max(axis=0)))
+    np.testing.assert_allclose(neighbor_means(X, weights).means(X, np.ones_like(values)), 1.0)
+
+
+def test_edges_to_new_rows_weigh_as_those_of_the_graph(rows):
+    X = rows[0]
+    W = neighbor_graph(X, 5)
+    means = neighbor_means(X, "gaussian")
+    distances = np.linalg.norm(X[:, None] - X, axis=2)
+    first, second = W.nonzero()
+    edge = 17
+    length = distances[first[edge], second[edge]] / means.size
+    assert np.exp(-np.square(length) / (2 * means.unit**2)) == pytest.approx(W[first[edge], second[edge]], rel=1e-6)
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "self_tuning"])
+def test_far_from_all_rows_it_is_the_value_of_the_nearest(weights, rows):
+    X, values = rows
+    new = np.array([[FAR, 0.0, 0.0]])
+    nearest = X[:, 0].argmax()
+    np.testing.assert_allclose(neighbor_means(X, "gaussian").means(new, values)[0], values[nearest])
+
+
+def test_sparse_rows_give_the_means_of_dense_ones(rows):
+    X, values = rows
+    dense = neighbor_means(X, "gaussian", metric="cosine").means(X[:5], values)
+    thin = neighbor_means(sparse.csr_array(X), "gaussian", metric="cosine").means(sparse.csr_array(X[:5]), values)
+    np.testing.assert_allclose(dense, thin, atol=1e-8)
+
+
+def test_means_by_a_kernel_are_weighted_by_it(rows):
+    X, values = rows
+    kernel = RBF(0.5).bind(X, np.random.default_rng(0))
+    K = kernel.against(X[:4] + 0.1)
+    np.testing.assert_allclose(
+        KernelMeans(kernel).means(X[:4] + 0.1, values), K @ values / K.sum(axis=1, keepdims=True), rtol=1e-12
+    )
+    new = np.array([[FAR, 0.0, 0.0]])
+    np.testing.assert_allclose(KernelMeans(kernel).means(new, values)[0], values[X[:, 0].argmax()])
+
+
+def test_a_row_like_no_other_has_the_mean_of_all(rows):
+    X, values = rows
+    kernel = FromCallable(zero_far_away).bind(X, np.random.default_rng(0))
+    np.testing.assert_allclose(KernelMeans(kernel).means(np.full((1, 3), FAR), values)[0], values.mean(axis=0))
+
+
+def zero_far_away(A, B):
+    return np.exp(-np.linalg.norm(A[:, None] - B, axis=2))
