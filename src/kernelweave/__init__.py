@@ -8,13 +8,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimators.cg_boost import CGBoostClassifier, CGBoostRegressor
+    from .estimators.harmonic import HarmonicClassifier, HarmonicRegressor
+    from .estimators.kernel_design import (
+        AlignedKernelLearner,
+        LabelAwareKernelLearner,
+        OrderedSpectralKernelLearner,
+    )
     from .estimators.lapsvm import LapSVMClassifier
+    from .estimators.learned_kernel import LearnedKernelClassifier, LearnedKernelRegressor
     from .estimators.mkl import MKLClassifier, MKLRegressor
     from .estimators.one_class import CGBoostOneClass
     from .estimators.path import CGBoostClassifierCV, cg_boost_path
     from .estimators.rkda import RKDAClassifier
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
+    from .kernels.cluster import ClusterKernel, DiffusionKernel
     from .kernels.groups import one_kernel_per_group
     from .kernels.library import KernelLibrary
     from .kernels.manifold import ManifoldKernel, manifold_family
@@ -37,6 +45,8 @@ __all__ = [
     "OnColumns",
     "Precomputed",
     "ManifoldKernel",
+    "ClusterKernel",
+    "DiffusionKernel",
     "KernelLibrary",
     "rbf_family",
     "manifold_family",
@@ -55,6 +65,14 @@ __all__ = [
     "TSVMClassifier",
     "TSVMMKLClassifier",
     "RKDAClassifier",
+    "LearnedKernelClassifier",
+    "LearnedKernelRegressor",
+    "HarmonicClassifier",
+    "HarmonicRegressor",
+    # kernel learners
+    "LabelAwareKernelLearner",
+    "AlignedKernelLearner",
+    "OrderedSpectralKernelLearner",
     # model selection
     "SemiSupervisedSplit",
     # files
@@ -73,6 +91,8 @@ _HOME = {
     "OnColumns": "kernels.wrappers",
     "Precomputed": "kernels.pointwise",
     "ManifoldKernel": "kernels.manifold",
+    "ClusterKernel": "kernels.cluster",
+    "DiffusionKernel": "kernels.cluster",
     "KernelLibrary": "kernels.library",
     "rbf_family": "kernels.pointwise",
     "manifold_family": "kernels.manifold",
@@ -90,6 +110,13 @@ _HOME = {
     "TSVMClassifier": "estimators.tsvm",
     "TSVMMKLClassifier": "estimators.tsvm",
     "RKDAClassifier": "estimators.rkda",
+    "LearnedKernelClassifier": "estimators.learned_kernel",
+    "LearnedKernelRegressor": "estimators.learned_kernel",
+    "HarmonicClassifier": "estimators.harmonic",
+    "HarmonicRegressor": "estimators.harmonic",
+    "LabelAwareKernelLearner": "estimators.kernel_design",
+    "AlignedKernelLearner": "estimators.kernel_design",
+    "OrderedSpectralKernelLearner": "estimators.kernel_design",
     "SemiSupervisedSplit": "model_selection",
     "save": "persistence",
     "load": "persistence",

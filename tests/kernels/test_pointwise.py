@@ -380,3 +380,23 @@ def test_the_linear_kernel_of_few_columns_has_its_rows_as_factor(X):
     assert bound_to(Linear(), X[:8]).factor() is None  # no smaller than the kernel
     assert bound_to(Linear(), sparse.csr_array(X)).factor() is None
     assert all(bound_to(kernel, X).factor() is None for kernel, _ in FORMULAS if kernel != Linear())
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_logarithms_of_the_gaussian_kernel_are_those_of_its_values(container, X, X_new):
+    bound, some = bound_to(RBF(0.5), container(X)), np.array([3, 0, 29])
+    found = bound.log_against(container(X_new))
+    np.testing.assert_allclose(found, np.log(rbf_kernel(X_new, X, gamma=0.5)), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(bound.log_against(container(X_new), some), found[:, some], rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(bound.restrict(some).log_against(container(X_new)), found[:, some], rtol=1e-10)
+
+
+def test_logarithms_do_not_underflow(X, X_new):
+    bound = bound_to(RBF(1e6), X)
+    assert not bound.against(1e3 + X_new).any()
+    np.testing.assert_allclose(bound.log_against(1e3 + X_new), -1e6 * cdist(1e3 + X_new, X, "sqeuclidean"), rtol=1e-9)
+
+
+@every_formula
+def test_only_the_gaussian_kernel_knows_its_logarithms(kernel, expected, X, X_new):
+    assert (bound_to(kernel, X).log_against(X_new) is not None) == isinstance(kernel, RBF)

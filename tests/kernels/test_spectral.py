@@ -126,7 +126,7 @@ def test_eigenvalues_that_are_rounding_are_dropped(n_landmarks, kind, X):
 def test_with_landmarks_they_are_those_of_the_nystroem_matrix(kernel, kind, landmarks, X):
     _, basis, V = basis_of(kernel, X, kind=kind, n_landmarks=30, landmarks=landmarks)
     values = basis.base.against(X)
-    K = values @ np.linalg.pinv(basis.base.block(WHOLE, WHOLE), rcond=1e-12, hermitian=True) @ values.T
+    K = values @ np.linalg.pinv(basis.base.block(WHOLE, WHOLE), rcond=spectral.RELATIVE_CUT, hermitian=True) @ values.T
     assert K.sum(axis=1).min() > 0
     assert_are_eigenvectors(V, basis.eigenvalues, K, kind, 1e-6)  # the oracle's rounding, of the inverse
 

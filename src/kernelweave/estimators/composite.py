@@ -262,6 +262,17 @@ class CompositeEstimator(CompositeModel):
         self._keep_weights(weights, bound)
 
 
+def regression_dual(y: np.ndarray, box: np.ndarray, epsilon: float) -> DualProblem:
+    """Return the dual of support vector regression: two variables a row, for errors upwards and downwards."""
+    zero = np.zeros(len(y))
+    return DualProblem(
+        linear=np.concatenate([epsilon - y, -epsilon - y]),
+        lower=np.concatenate([zero, -box]),
+        upper=np.concatenate([box, zero]),
+        index=np.tile(np.arange(len(y)), 2),
+    )
+
+
 def train_uniform(
     stack: KernelStack,
     problems: Sequence[DualProblem],

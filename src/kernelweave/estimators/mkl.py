@@ -13,7 +13,7 @@ from ..solvers.kernel_stack import Diagonal
 from ..solvers.mkl import MKLState
 from ..solvers.weighted_svm import DualProblem
 from .base import Sample, class_weights, require
-from .composite import CompositeEstimator, Duals
+from .composite import CompositeEstimator, Duals, regression_dual
 from .outputs import SupervisedClasses, SupervisedNumbers
 
 
@@ -280,11 +280,5 @@ class MKLRegressor(RegressorMixin, SupervisedNumbers, CompositeEstimator):
         errors = np.maximum(np.abs(y - np.median(y)) - self.epsilon, 0.0)
         # The squared loss has no box; at the optimum no dual is beyond this one, since a constant f costs so much.
         box = cost if plain else np.sqrt(cost * (cost @ np.square(errors))) + cost * np.finfo(float).eps
-        zero = np.zeros(len(y))
-        problem = DualProblem(
-            linear=np.concatenate([self.epsilon - y, -self.epsilon - y]),
-            lower=np.concatenate([zero, -box]),
-            upper=np.concatenate([box, zero]),
-            index=np.tile(np.arange(len(y)), 2),
-        )
-        return Duals([problem], zero if plain else 1.0 / cost, [])
+        ridge = np.zeros(len(y)) if plain else 1.0 / cost
+        return Duals([regression_dual(y, box, self.epsilon)], ridge, [])

@@ -157,7 +157,7 @@ class ClusterKernel(SpectralKernel):
     >>> import numpy as np
     >>> from sklearn.datasets import make_moons
     >>> from kernelweave import RBF, SSMKClassifier
-    >>> from kernelweave.kernels.cluster import ClusterKernel
+    >>> from kernelweave import ClusterKernel
     >>> X, classes = make_moons(200, noise=0.05, random_state=0)
     >>> y = np.full(200, -1)
     >>> y[:6] = classes[:6]
@@ -216,7 +216,7 @@ class DiffusionKernel(SpectralKernel):
     --------
     >>> import numpy as np
     >>> from kernelweave import RBF
-    >>> from kernelweave.kernels.cluster import DiffusionKernel
+    >>> from kernelweave import DiffusionKernel
     >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
     >>> kernel = DiffusionKernel(RBF(1.0), time=100.0).bind(X, np.random.default_rng(0))
     >>> kernel.block(slice(None), slice(None)).round(2)

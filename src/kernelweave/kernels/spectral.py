@@ -45,8 +45,8 @@ from .manifold import is_precomputed
 
 STORED_BYTES = 2**30  # of kernel values at the landmarks that are kept between passes; more are computed anew
 STRIP_BYTES = 2**22  # of kernel values, in double precision, that are worked on at a time
-# An eigenvalue below this share of the largest is rounding. Rounding e of the values becomes e / sqrt(cut) in F = C R.
-RELATIVE_CUT = 1e-12
+# An eigenvalue of k(A, A) below this share of the largest is left out: rounding e of C'C becomes e / cut in R'C'C R.
+RELATIVE_CUT = 1e-7
 ROUNDINGS = 10  # units in the last place of the kernel's values that are no smaller than the cut: single precision
 SMALLEST_EIGENVALUE = 1e-10  # the same for the eigenvectors asked for, of which 1 / eigenvalue enlarges rounding
 ASYMMETRY = 1e-6  # of the largest entry
@@ -191,15 +191,16 @@ def _from_landmarks(
             sums += C.sum(axis=0, dtype=np.float64)
         _require_finite(sums, name)
         degree = R @ (R.T @ sums)
-    gram = np.zeros((R.shape[1],) * 2)
+    gram = np.zeros((len(anchors),) * 2)
     for _, C in columns:
-        F = C @ R.astype(dtype, copy=False)  # the long product: single precision is twice as fast
+        C = C.astype(np.float64, copy=False)
         if degree is not None:
             inverse = _inverse_roots(C, _products(C, np.empty((len(anchors), 0)), degree))
             _require_degrees(not C[inverse == 0].any(), name)
-            F *= inverse[:, None].astype(dtype, copy=False)
-        gram += F.T @ F
+            C = C * inverse[:, None]
+        gram += C.T @ C  # the long product
     _require_finite(gram, name)
+    gram = R.T @ gram @ R
     eigenvalues, E = _leading(gram, n_vectors, _share(SMALLEST_EIGENVALUE, dtype))
     basis = EigenBasis(kernel.restrict(anchors), R @ (E / np.sqrt(eigenvalues)), degree, eigenvalues)
     V = np.empty((kernel.n_rows, basis.n_features), dtype=dtype)

@@ -15,8 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from .base import BoundKernel, batches
+from .base import BoundKernel
 from .features import FeatureMap
+
+STRIP_BYTES = 2**21  # of kernel values that stay in the processor's cache while they are counted
 
 
 class VoteFeatures(FeatureMap):
@@ -51,7 +53,9 @@ class VoteFeatures(FeatureMap):
         """Return the votes for new rows, shape ``(n_new, n_features)``."""
         dtype = X_new.dtype if X_new.dtype == np.float32 else np.float64
         out = np.empty((X_new.shape[0], self.n_features), dtype=dtype)
-        for rows in batches(X_new.shape[0], 2 * self.base.n_rows + X_new.shape[1]):
+        height = max(1, STRIP_BYTES // (8 * self.base.n_rows))
+        for start in range(0, X_new.shape[0], height):
+            rows = slice(start, start + height)
             shares = self.shares(X_new[rows])
             out[rows] = shares @ self.values if self.weights is None else self._mean(shares)
         return out
@@ -85,4 +89,5 @@ class VoteFeatures(FeatureMap):
         total = shares @ self.weights
         with np.errstate(divide="ignore", invalid="ignore"):
             votes = (shares @ self.values) / total[:, None]
-        return np.where(total[:, None] > 0, votes, self.values.sum(axis=0) / self.weights.sum())
+        # what is not finite stays so, for others to refuse
+        return np.where(total[:, None] == 0, self.values.sum(axis=0) / self.weights.sum(), votes)

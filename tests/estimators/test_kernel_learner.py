@@ -1,0 +1,287 @@
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import make_moons
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
+
+from kernelweave import (
+    RBF,
+    AlignedKernelLearner,
+    FromCallable,
+    KernelLibrary,
+    LabelAwareKernelLearner,
+    Linear,
+    ManifoldKernel,
+    OrderedSpectralKernelLearner,
+    Precomputed,
+    load,
+    save,
+)
+from kernelweave.estimators import kernel_learner
+from kernelweave.estimators.base import Sample
+from kernelweave.estimators.kernel_learner import (
+    Target,
+    n_landmarks_for,
+    n_vectors_for,
+    require_exact_memory,
+    require_labeled_memory,
+)
+from kernelweave.labels import partition, partition_targets
+
+WHOLE = slice(None)
+LEARNERS = [LabelAwareKernelLearner, AlignedKernelLearner, OrderedSpectralKernelLearner]
+every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
+
+
+def moons(seed=0, n=60, n_labeled=20):
+    X, classes = make_moons(n, noise=0.1, random_state=seed)
+    return X, np.where(np.arange(n) < n_labeled, classes, -1), classes
+
+
+def target_of(found, weight=None):
+    n_rows = found.n_labeled + found.n_unlabeled
+    weight = np.ones(n_rows) if weight is None else weight
+    return Target.of(Sample(np.zeros((n_rows, 1)), weight, np.arange(n_rows), n_rows, found, found))
+
+
+# What labels say
+
+
+def test_the_target_of_classes_are_indicators():
+    target = target_of(partition(["b", None, "a", "b"]), np.array([1.0, 5.0, 2.0, 3.0]))
+    assert target.rows.tolist() == [0, 2, 3]
+    assert target.values.tolist() == [[0, 1], [1, 0], [0, 1]]
+    assert target.weight.tolist() == [1, 2, 3]
+    assert target.names == ("a", "b")
+    assert target.fewest == 1
+    assert target.restrict(np.array([0, 2])).values.tolist() == [[0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_the_target_of_numbers_is_in_units_of_their_deviation(scale):
+    rng = np.random.default_rng(0)
+    y, weight = scale * rng.normal(size=(30, 2)), rng.uniform(0.5, 2.0, size=30)
+    target = target_of(partition_targets(y, several=True), weight)
+    np.testing.assert_allclose(np.average(target.values, axis=0, weights=weight), 0.0, atol=1e-14)
+    np.testing.assert_allclose(np.average(target.values**2, axis=0, weights=weight), 1.0)
+    np.testing.assert_allclose(target.values * target.deviation + np.average(y, axis=0, weights=weight), y)
+    assert target.fewest == 30
+
+
+@pytest.mark.parametrize("constant", [0.0, 0.1, 1e9 / 3])
+@pytest.mark.parametrize("n_rows", [1, 3, 10])
+def test_a_constant_target_is_refused_whatever_its_rounding(constant, n_rows):
+    with pytest.raises(ValueError, match=rf"All labelled rows have the same target.*n_samples={n_rows}"):
+        target_of(partition_targets(np.full(n_rows, constant)))
+    y = np.column_stack([np.full(10, constant), np.arange(10.0)])
+    target = target_of(partition_targets(y, several=True))
+    assert not target.values[:, 0].any()
+    assert target.deviation[0] == 1.0
+
+
+@every_learner
+@pytest.mark.parametrize(
+    "y, message",
+    [
+        (np.where(np.arange(60) < 9, 1.0, np.nan), "at least two classes, but in y there is only one class"),
+        (np.full(60, np.nan), "y holds no labelled row"),
+        (np.where(np.arange(60) < 9, 0.25, np.nan), "All labelled rows have the same target"),
+        (None, "requires y to be passed"),
+    ],
+    ids=["one class", "no label", "one number", "no y"],
+)
+def test_labels_that_say_nothing_are_refused(learner, y, message):
+    with pytest.raises(ValueError, match=message):
+        learner().fit(moons()[0], y)
+
+
+def test_rows_of_weight_zero_may_take_a_class_away():
+    X, y, _ = moons(1)
+    with pytest.raises(ValueError, match="at least two classes, but in the rows that are kept"):
+        LabelAwareKernelLearner().fit(X, y, sample_weight=(y != 1).astype(float))
+
+
+@every_learner
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_values_that_are_missing_or_infinite_are_refused(learner, wrong):
+    X, y, _ = moons(2)
+    broken = X.copy()
+    broken[7, 0] = wrong
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+        learner().fit(broken, y)
+    with pytest.raises(ValueError, match=r"Input X contains (NaN|infinity)"):
+        learner().fit(X, y).transform(broken)
+
+
+def test_minus_one_beside_one_class_is_read_as_elsewhere():
+    X, _, classes = moons(3)
+    with pytest.warns(UserWarning, match="y holds just -1 and 1") as seen:
+        LabelAwareKernelLearner(n_eigenvectors=0).fit(X, 2 * classes - 1)
+    assert len(seen) == 1
+
+
+def test_y_may_be_a_list_of_lists():
+    X, _, _ = moons(4)
+    y = np.column_stack([X[:, 0], X[:, 0] ** 2])
+    given = LabelAwareKernelLearner().fit(X, y.tolist())
+    np.testing.assert_array_equal(given.weights_, LabelAwareKernelLearner().fit(X, y).weights_)
+
+
+# Base kernels that are of no use
+
+
+@pytest.mark.parametrize(
+    "learner",
+    [
+        LabelAwareKernelLearner(),
+        LabelAwareKernelLearner(leave_one_out=True, weighting="align"),
+        LabelAwareKernelLearner(weighting="uniform", extra_kernels=[Linear(), RBF()]),
+        AlignedKernelLearner(),
+        OrderedSpectralKernelLearner(),
+    ],
+    ids=str,
+)
+def test_where_all_rows_are_equal_no_kernel_is_aligned(learner):
+    _, y, _ = moons(5)
+    with pytest.warns(UserWarning, match="No base kernel is aligned with the labels"):
+        learner.fit(np.ones((60, 2)), y)
+    assert np.isfinite(learner.transform(np.ones((3, 2)))).all()
+    assert learner.weights_.sum() == pytest.approx(1.0)
+    assert learner.alignment_ == {"before": 0.0, "after": pytest.approx(0.0, abs=1e-9)}
+
+
+@pytest.mark.parametrize(
+    "learner", [AlignedKernelLearner(Linear(), basis="kernel"), OrderedSpectralKernelLearner(Linear())], ids=str
+)
+def test_a_kernel_that_is_zero_has_no_eigenvectors(learner):
+    with pytest.raises(ValueError, match=r"The kernel Linear\(\) has no eigenvectors: it is zero at all rows"):
+        learner.fit(np.zeros((60, 2)), moons()[1])
+
+
+def test_base_kernels_without_weight_cost_nothing():
+    X, y, _ = moons(6)
+    other = FromCallable(lambda A, B: np.ones((A.shape[0], B.shape[0])))
+    learner = AlignedKernelLearner([other, RBF(1.0)]).fit(X, y)
+    assert learner.weights_.tolist() == [0.0, 1.0]
+    assert len(learner.kernel_.terms) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_features_of_whole_kernels_are_exact_in_each_precision(dtype):
+    X, _, classes = moons(7, n=200)
+    X = X.astype(dtype)
+    library = [Linear(), RBF(multiple=0.1), ManifoldKernel(RBF(), 5)]
+    learner = AlignedKernelLearner(library, weighting="uniform").fit(X, classes)
+    Z, K = learner.transform(X).astype(float), learner.kernel_.block(WHOLE, WHOLE)
+    tolerance = 1e-3 if dtype == np.float32 else 1e-9
+    np.testing.assert_allclose(Z @ Z.T, K, atol=tolerance * np.abs(K).max())
+
+
+def test_transform_refuses_values_that_are_not_finite():
+    X, y, _ = moons(8)
+    broken = FromCallable(lambda A, B: np.where(A[:, :1] > 1e3, np.nan, rbf_kernel(A, B)))
+    learner = LabelAwareKernelLearner(broken, n_eigenvectors=0).fit(X, y)
+    with pytest.raises(ValueError, match="not finite"):
+        learner.transform(1e6 + X)
+
+
+# Numbers of vectors and landmarks
+
+
+@pytest.mark.parametrize(
+    "asked, n_rows, expected",
+    [(0, 50, 0), (7, 50, 7), (70, 50, 50), (0.1, 50, 5), (0.1, 51, 6), (0.07, 100, 7), (1.0, 50, 50), (1e-9, 50, 1)],
+)
+def test_a_share_of_the_rows_is_rounded_up(asked, n_rows, expected):
+    assert n_vectors_for(asked, n_rows) == expected
+
+
+def test_landmarks_are_all_rows_unless_asked_for():
+    assert n_landmarks_for(None, 10**6) is None
+    assert n_landmarks_for(7, 10**6) == 7
+    assert n_landmarks_for("auto", 2000) is None
+    assert n_landmarks_for("auto", 2001) == 1000
+
+
+def test_a_matrix_that_does_not_fit_is_refused_before_it_is_made():
+    with pytest.raises(MemoryError, match=r'keeps the kernel of all 10,000,000 rows.*Pass n_landmarks="auto"'):
+        require_exact_memory("LabelAwareKernelLearner", 10**7)
+    require_exact_memory("LabelAwareKernelLearner", 10)
+    with pytest.raises(MemoryError, match=r"keeps 9 kernels of 1,000,000 labelled rows.*Use fewer kernels, or labels"):
+        require_labeled_memory("AlignedKernelLearner", 9, 10**6)
+    require_labeled_memory("AlignedKernelLearner", 9, 10)
+
+
+def test_with_landmarks_it_is_not_refused(monkeypatch):
+    def refuse(owner, n_rows):
+        raise MemoryError
+
+    monkeypatch.setattr("kernelweave.estimators.kernel_design.require_exact_memory", refuse)
+    X, y, _ = moons(9)
+    assert LabelAwareKernelLearner(n_landmarks=20).fit(X, y).n_features_out_ > 0
+    with pytest.raises(MemoryError):
+        LabelAwareKernelLearner().fit(X, y)
+
+
+# An estimator like others
+
+
+@every_learner
+def test_clones_pickles_and_files_transform_the_same(learner, tmp_path):
+    X, y, _ = moons(10)
+    model = learner(random_state=0).fit(X, y)
+    again = clone(model).fit(X, y)
+    np.testing.assert_array_equal(again.transform(X), model.transform(X))
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).transform(X), model.transform(X))
+    pytest.importorskip("skops")
+    save(model, tmp_path / "m.skops")
+    loaded = load(tmp_path / "m.skops")
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+    np.testing.assert_array_equal(loaded.kernel_.against(X), model.kernel_.against(X))
+    assert loaded.status_ is model.status_
+
+
+def test_the_same_seed_gives_the_same_bits():
+    X, y, _ = moons(11, n=200)
+    learner = LabelAwareKernelLearner(n_landmarks=30, random_state=3)
+    np.testing.assert_array_equal(learner.fit(X, y).transform(X), clone(learner).fit(X, y).transform(X))
+
+
+def test_nested_parameters_are_reached():
+    learner = LabelAwareKernelLearner(RBF(), extra_kernels=KernelLibrary([("wide", RBF(multiple=0.1)), Linear()]))
+    learner.set_params(kernel__multiple=5.0, extra_kernels__wide__multiple=0.2, weighting="align")
+    assert learner.kernel == RBF(multiple=5.0)
+    assert learner.extra_kernels.names == ("wide", "Linear()")
+    assert learner.extra_kernels.entries[0].kernel == RBF(multiple=0.2)
+    with pytest.raises(ValueError, match="kernels__gamma cannot be set, since kernels is None"):
+        AlignedKernelLearner().set_params(kernels__gamma=1.0)
+
+
+def test_features_serve_any_linear_model():
+    X, _, classes = moons(12)
+    model = make_pipeline(LabelAwareKernelLearner(RBF(multiple=5.0)), LinearSVC())
+    assert model.fit(X, classes).score(X, classes) > 0.95
+    assert len(model[:-1].get_feature_names_out()) == model[0].n_features_out_
+
+
+def test_a_learned_kernel_can_be_learned_from_again():
+    X, y, _ = moons(13)
+    learner = LabelAwareKernelLearner(leave_one_out=True).fit(X, y)
+    K = learner.kernel_.block(WHOLE, WHOLE)
+    again = AlignedKernelLearner([Precomputed(K), Precomputed(X @ X.T)]).fit(np.arange(60)[:, None], y)
+    assert again.alignment_["after"] >= learner.alignment_["after"] - 1e-9
+
+
+def test_a_residual_that_is_too_large_is_told(monkeypatch):
+    X, y, _ = moons(14)
+    monkeypatch.setattr(kernel_learner.alignment.alignf, "__kwdefaults__", {"ridge": 0.0, "tol": 0.0})
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        learner = AlignedKernelLearner(basis="kernel").fit(X, y)
+    told = [str(each.message) for each in seen if "Residual" in str(each.message)]
+    assert len(told) == (not learner.status_.converged)

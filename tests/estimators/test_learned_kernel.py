@@ -1,0 +1,453 @@
+import pickle
+
+import numpy as np
+import pytest
+import sklearn
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_moons
+from sklearn.metrics import r2_score
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.svm import SVC, SVR
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelweave import (
+    RBF,
+    AlignedKernelLearner,
+    FromCallable,
+    KernelLibrary,
+    LabelAwareKernelLearner,
+    LearnedKernelClassifier,
+    LearnedKernelRegressor,
+    Linear,
+    ManifoldKernel,
+    OnColumns,
+    OrderedSpectralKernelLearner,
+    Precomputed,
+    SemiSupervisedSplit,
+    Sigmoid,
+    load,
+    save,
+)
+from kernelweave.solvers.result import Status
+
+WHOLE = slice(None)
+# Stops at a gap of 1e-9, which is quadratic in the distance of the duals: its root, times 1 to 3.
+CLOSE = {"atol": 1e-4}
+LEARNERS = [
+    LabelAwareKernelLearner(RBF(1.0)),
+    LabelAwareKernelLearner(RBF(1.0), leave_one_out=True, weighting="align", extra_kernels=[Linear()]),
+    LabelAwareKernelLearner(RBF(1.0), basis="laplacian", n_eigenvectors=10, n_landmarks=30, random_state=0),
+    AlignedKernelLearner([RBF(1.0), ManifoldKernel(RBF(1.0), 5)]),
+    OrderedSpectralKernelLearner(RBF(5.0)),
+]
+every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: repr(learner)[:45])
+
+
+def expected_failures(estimator):
+    """Checks that fail, and why."""
+    weights = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
+    return dict.fromkeys(weights, "folds, eigenvectors and graphs take rows alike: a weight is not a number of rows")
+
+
+@parametrize_with_checks(
+    [LearnedKernelClassifier(), LearnedKernelRegressor()], expected_failed_checks=expected_failures
+)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+def moons(seed=0, n=60, n_labeled=24):
+    X, classes = make_moons(n, noise=0.1, random_state=seed)
+    return X, np.where(np.arange(n) < n_labeled, classes, -1), classes
+
+
+def flowers(seed=0, n=75, n_labeled=30):
+    X, classes = load_iris(return_X_y=True)
+    rows = np.random.default_rng(seed).permutation(150)[:n]
+    return X[rows], np.where(np.arange(n) < n_labeled, classes[rows], -1), classes[rows]
+
+
+def curve(seed=0, n=60, n_labeled=25):
+    X = np.random.default_rng(seed).uniform(-2, 2, size=(n, 2))
+    truth = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1] ** 2])
+    return X, np.where(np.arange(n)[:, None] < n_labeled, truth, np.nan), truth
+
+
+def unit_blocks(model, labeled, new):
+    """The learned kernel of unit trace at the labelled rows, and of new rows against them."""
+    kernel = model.learner_.kernel_
+    K = kernel.block(labeled, labeled)
+    size = K.diagonal().mean() - K.mean()
+    return K / size, kernel.against(new)[:, labeled] / size
+
+
+# Equality with other machines
+
+
+@every_learner
+@pytest.mark.parametrize("C", [0.5, 20.0])
+def test_it_is_the_svm_of_scikit_learn_on_the_learned_kernel(learner, C):
+    X, y, _ = moons(1)
+    model = LearnedKernelClassifier(learner, C=C, tol=1e-9).fit(X, y)
+    new = X + 0.05
+    K, K_new = unit_blocks(model, np.arange(24), new)
+    svm = SVC(C=C, kernel="precomputed", tol=1e-9).fit(K, y[:24])
+    np.testing.assert_allclose(model.decision_function(new), svm.decision_function(K_new), **CLOSE)
+    assert model.certificate_.kind == "duality gap"
+    assert model.certificate_.relative <= 1e-9
+    assert model.status_ is Status.CONVERGED
+    assert model.C_ == C
+    assert model.cv_results_ == []
+    np.testing.assert_array_equal(model.weights_, model.learner_.weights_)
+    alone = clone(learner).fit(X, y)
+    np.testing.assert_allclose(alone.kernel_.block(WHOLE, WHOLE), model.learner_.kernel_.block(WHOLE, WHOLE), atol=1e-7)
+
+
+@pytest.mark.parametrize("class_weight", ["balanced", {1: 5.0}], ids=str)
+def test_class_weights_are_those_of_scikit_learn(class_weight):
+    X, y, _ = moons(2)
+    model = LearnedKernelClassifier(LEARNERS[0], C=1.0, tol=1e-9, class_weight=class_weight).fit(X, y)
+    K, K_new = unit_blocks(model, np.arange(24), X)
+    svm = SVC(kernel="precomputed", tol=1e-9, class_weight=class_weight).fit(K, y[:24])
+    np.testing.assert_allclose(model.decision_function(X), svm.decision_function(K_new), **CLOSE)
+
+
+@every_learner
+def test_of_numbers_it_is_the_svr_of_scikit_learn_for_each_output(learner):
+    X, y, truth = curve(3)
+    model = LearnedKernelRegressor(learner, C=3.0, epsilon=0.05, tol=1e-8).fit(X, y)
+    K, K_new = unit_blocks(model, np.arange(25), X)
+    found = model.predict(X)
+    assert found.shape == (60, 2)
+    for k in range(2):
+        svr = SVR(kernel="precomputed", C=3.0, epsilon=0.05, tol=1e-9).fit(K, y[:25, k])
+        np.testing.assert_allclose(found[:, k], svr.predict(K_new), atol=1e-3)
+    np.testing.assert_allclose(model.transduction_[25:], found[25:], rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(model.transduction_[:25], y[:25])
+    assert model.score(X, truth) == pytest.approx(r2_score(truth, found))
+    assert model.score(X, y) == pytest.approx(r2_score(y[:25], found[:25]))
+    np.testing.assert_allclose(model.predict(X, split=True).sum(axis=1), found)
+
+
+def test_one_output_has_one_dimension():
+    X, y, truth = curve(4)
+    model = LearnedKernelRegressor(epsilon=0.01).fit(X, y[:, 0])
+    assert model.predict(X).shape == model.transduction_.shape == (60,)
+    assert model.predict(X, split=True).shape[0] == 60
+    assert model.score(X, truth[:, 0]) > 0.5
+    assert isinstance(model.C_, float)
+
+
+def test_several_classes_are_each_against_the_rest_on_one_kernel():
+    X, y, classes = flowers(5)
+    model = LearnedKernelClassifier(LEARNERS[1], C=5.0, tol=1e-9).fit(X, y)
+    K, K_new = unit_blocks(model, np.arange(30), X)
+    for k in range(3):
+        svm = SVC(C=5.0, kernel="precomputed", tol=1e-9).fit(K, y[:30] == k)
+        np.testing.assert_allclose(model.decision_function(X)[:, k], svm.decision_function(K_new), **CLOSE)
+    assert model.dual_.shape == (75, 3)
+    assert set(model.support_) <= set(range(30))
+    assert model.score(X, classes) > 0.85
+
+
+# What is chosen by folds
+
+
+def recorded_folds(monkeypatch, kind):
+    """The folds of the next fits, as they are made."""
+    folds, original = [], kind._folds
+    monkeypatch.setattr(kind, "_folds", lambda self, *args: folds.append(original(self, *args)) or folds[-1])
+    return folds
+
+
+@pytest.mark.parametrize("place", [0, 1, 3, 4])
+def test_the_loss_of_folds_is_that_of_fits_without_the_held_out_labels(place, monkeypatch):
+    X, y, classes = moons(6)
+    folds = recorded_folds(monkeypatch, LearnedKernelClassifier)
+    model = LearnedKernelClassifier(LEARNERS[place], tol=1e-6, random_state=0).fit(X, y)
+    assert len(folds[0]) == 5
+    assert sorted(np.concatenate([held for _, held in folds[0]])) == list(range(24))
+    for record in model.cv_results_:
+        errors = 0
+        for _, held in folds[0]:
+            masked = np.where(np.isin(np.arange(60), held), -1, y)
+            other = LearnedKernelClassifier(LEARNERS[place], C=record["C"], tol=1e-6).fit(X, masked)
+            errors += np.sum(other.predict(X[held]) != classes[held])
+        assert record["loss"] == pytest.approx(errors / 24)
+    best = min(record["loss"] for record in model.cv_results_)
+    assert {"learner": 0, "C": model.C_, "loss": best} in model.cv_results_
+
+
+def test_the_loss_of_numbers_is_that_of_fits_without_the_held_out_targets(monkeypatch):
+    X, y, truth = curve(7)
+    folds = recorded_folds(monkeypatch, LearnedKernelRegressor)
+    model = LearnedKernelRegressor(LEARNERS[:2], C=2.0, tol=1e-9, random_state=0).fit(X, y)
+    for record, learner in zip(model.cv_results_, LEARNERS[:2], strict=True):
+        total = 0.0
+        for _, held in folds[0]:
+            masked = np.where(np.isin(np.arange(60), held)[:, None], np.nan, y)
+            other = LearnedKernelRegressor(learner, C=2.0, tol=1e-9).fit(X, masked)
+            total += np.sum(((other.predict(X[held]) - truth[held]) / y[:25].std(axis=0)) ** 2) / 2
+        assert record["loss"] == pytest.approx(total / 25, rel=1e-3)
+
+
+@pytest.mark.parametrize("leave_one_out", [False, True])
+def test_labels_at_random_are_not_predicted(leave_one_out):
+    rng = np.random.default_rng(8)
+    X, y = rng.normal(size=(120, 5)), rng.permutation(np.repeat([0, 1], 60))
+    learner = LabelAwareKernelLearner(RBF(multiple=30.0), leave_one_out=leave_one_out)
+    model = LearnedKernelClassifier(learner, random_state=0).fit(X, y)
+    losses = [record["loss"] for record in model.cv_results_]
+    assert min(losses) > 0.35  # 120 coins: 0.5 +- 0.046; the best of four
+    if not leave_one_out:  # features that have seen the labels seem to predict all
+        Z = learner.fit(X, y).transform(X)
+        assert cross_val_score(SVC(kernel="linear", C=10.0), Z, y).mean() > 0.95
+
+
+def test_of_a_list_the_better_learner_is_chosen():
+    X, y, classes = moons(9, n=120, n_labeled=40)
+    poor, good = AlignedKernelLearner(Linear()), LabelAwareKernelLearner(RBF(multiple=5.0))
+    model = LearnedKernelClassifier([poor, good], random_state=0).fit(X, y)
+    assert isinstance(model.learner_, LabelAwareKernelLearner)
+    assert [record["learner"] for record in model.cv_results_] == [0] * 4 + [1] * 4
+    assert model.score(X, classes) > 0.95
+    fixed = LearnedKernelClassifier([good, poor], C=10.0).fit(X, y)
+    assert isinstance(fixed.learner_, LabelAwareKernelLearner)
+    assert len(fixed.cv_results_) == 2
+
+
+def test_of_equals_the_first_learner_is_chosen():
+    X, y, _ = moons(9)
+    named = [AlignedKernelLearner(KernelLibrary([(name, RBF(1.0))])) for name in ("first", "second")]
+    model = LearnedKernelClassifier(named, random_state=0).fit(X, y)
+    assert model.learner_.base_kernels_[0]["name"] == "first"
+    assert model.cv_results_[0]["loss"] == model.cv_results_[4]["loss"]
+
+
+@pytest.mark.parametrize("n_labels", [1, 2, 3])
+def test_classes_of_few_labels_are_learned_without_folds(n_labels):
+    X, _, classes = moons(10)
+    rows = np.concatenate([np.flatnonzero(classes == k)[:n_labels] for k in (0, 1)])
+    y = np.where(np.isin(np.arange(60), rows), classes, -1)
+    model = LearnedKernelClassifier(random_state=0).fit(X, y)
+    assert (len(model.cv_results_) > 0) == (n_labels == 3)
+    assert n_labels == 3 or model.C_ == 10.0
+    np.testing.assert_array_equal(model.transduction_[rows], classes[rows])
+
+
+@pytest.mark.parametrize("n_labels", [2, 3, 6])
+def test_folds_of_one_and_the_same_number_are_left_out(n_labels):
+    X, _, _ = curve(11)
+    y = np.full(60, np.nan)
+    y[:n_labels] = 0.0
+    y[0] = 1.0
+    model = LearnedKernelRegressor(random_state=0).fit(X, y)
+    assert np.isfinite(model.predict(X)).all()
+
+
+def test_costs_of_numbers_are_in_units_of_each_target():
+    X, y, _ = curve(12)
+    model = LearnedKernelRegressor(LEARNERS[0], epsilon=0.0, random_state=0, tol=1e-8).fit(X, y)
+    scaled = LearnedKernelRegressor(LEARNERS[0], epsilon=0.0, random_state=0, tol=1e-8).fit(X, y * [1e-3, 1e4])
+    np.testing.assert_allclose(scaled.C_, model.C_ * [1e-3, 1e4])
+    np.testing.assert_allclose(scaled.predict(X) / [1e-3, 1e4], model.predict(X), atol=2e-3)
+
+
+# What is kept
+
+
+@every_learner
+def test_parts_of_the_value_sum_to_the_whole(learner):
+    X, y, _ = moons(13)
+    model = LearnedKernelClassifier(learner, C=1.0).fit(X, y)
+    parts = model.decision_function(X, split=True)
+    assert parts.shape[1] == model.expansion_.n_kernels
+    np.testing.assert_allclose(parts.sum(axis=1), model.decision_function(X), atol=1e-10)
+
+
+@every_learner
+def test_transduction_is_the_prediction_of_unlabelled_rows(learner):
+    X, y, _ = flowers(14)
+    words = np.where(y < 0, None, np.array(["a", "b", "c"])[y])
+    model = LearnedKernelClassifier(learner, random_state=0).fit(X, words)
+    np.testing.assert_array_equal(model.transduction_[30:], model.predict(X)[30:])
+    np.testing.assert_array_equal(model.transduction_[:30], words[:30])
+    assert model.classes_.tolist() == ["a", "b", "c"]
+
+
+def test_evaluations_are_counted():
+    X, y, _ = moons(15)
+    votes = LearnedKernelClassifier(LabelAwareKernelLearner(RBF(1.0), n_eigenvectors=0), C=1.0).fit(X, y)
+    assert votes.n_evaluations_ == 24
+    spectral = LearnedKernelClassifier(OrderedSpectralKernelLearner(RBF(5.0), n_landmarks=30), C=1.0).fit(X, y)
+    assert spectral.n_evaluations_ == 30
+    whole = LearnedKernelClassifier(AlignedKernelLearner([RBF(1.0)]), C=1.0).fit(X, y)
+    assert whole.n_evaluations_ == len(whole.support_) < 24
+    useless = FromCallable(lambda A, B: np.zeros((A.shape[0], B.shape[0])))  # votes and eigenvectors have no weight
+    learner = LabelAwareKernelLearner(useless, extra_kernels=RBF(1.0))
+    assert LearnedKernelClassifier(learner, C=1.0).fit(X, y).n_evaluations_ == len(whole.support_)
+
+
+def test_a_weight_is_a_number_of_rows_where_nothing_is_unsupervised():
+    X, y, _ = moons(16)
+    weight = np.where(np.arange(60) % 4 == 0, 2.0, 1.0) * (np.arange(60) % 7 != 3)
+    rows = np.repeat(np.arange(60), weight.astype(int))
+    learner = LabelAwareKernelLearner(RBF(1.0), n_eigenvectors=0, extra_kernels=[Linear(), RBF(4.0)])
+    weighted = LearnedKernelClassifier(learner, C=1.0, tol=1e-9).fit(X, y, sample_weight=weight)
+    repeated = LearnedKernelClassifier(learner, C=1.0, tol=1e-9).fit(X[rows], y[rows])
+    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), **CLOSE)
+    assert len(weighted.transduction_) == 60  # rows without weight are predicted too
+    assert not weighted.dual_[weight == 0].any()
+
+
+def test_pickles_clones_and_files_predict_the_same(tmp_path):
+    X, y, _ = moons(17)
+    model = LearnedKernelClassifier(random_state=0).fit(X, y)
+    np.testing.assert_array_equal(clone(model).fit(X, y).decision_function(X), model.decision_function(X))
+    loaded = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    pytest.importorskip("skops")
+    numbers = LearnedKernelRegressor(LEARNERS[:2], random_state=0).fit(X, X)
+    for each, name in ((model, "c"), (numbers, "r")):
+        save(each, tmp_path / name)
+        again = load(tmp_path / name)
+        np.testing.assert_array_equal(again.predict(X), each.predict(X))
+        np.testing.assert_array_equal(again.learner_.transform(X), each.learner_.transform(X))
+        assert again.certificate_ == each.certificate_
+
+
+def test_grids_reach_into_the_learner():
+    X, y, _ = moons(18)
+    model = LearnedKernelClassifier(LabelAwareKernelLearner(RBF(), n_eigenvectors=5), C=10.0)
+    grid = {"learner__kernel__multiple": [0.01, 5.0], "learner__weighting": ["align", "uniform"]}
+    search = GridSearchCV(model, grid, cv=SemiSupervisedSplit(3, random_state=0)).fit(X, y)
+    assert search.best_params_["learner__kernel__multiple"] == 5.0
+    assert search.best_score_ > 0.8
+    assert model.learner.kernel == RBF()
+    model.set_params(learner__extra_kernels=KernelLibrary([("plain", Linear())]))
+    model.set_params(learner__extra_kernels__plain=RBF(2.0))
+    assert model.fit(X, y).learner_.base_kernels_[-1]["name"] == "plain"
+
+
+# Data of every kind
+
+
+def test_rows_may_be_sparse():
+    X, y, _ = moons(19)
+    X[np.abs(X) < 0.2] = 0.0
+    model = LearnedKernelClassifier(LEARNERS[1], C=1.0, tol=1e-9)
+    expected = model.fit(X, y).decision_function(X)
+    found = clone(model).fit(sparse.csr_array(X), y).decision_function(sparse.csr_array(X))
+    np.testing.assert_allclose(found, expected, **CLOSE)
+    assert LearnedKernelClassifier(random_state=0).fit(sparse.csr_array(X), y).score(X, y) > 0.8
+
+
+@pytest.mark.parametrize("package", ["pandas", "polars"])
+def test_columns_of_a_frame_are_named(package):
+    frames = pytest.importorskip(package)
+    X, y, _ = flowers(20)
+    frame = frames.DataFrame({name: X[:, k] for k, name in enumerate("abcd")})
+    named = LabelAwareKernelLearner(OnColumns(RBF(1.0), ["a", "c"]), extra_kernels=OnColumns(Linear(), ["d"]))
+    numbered = LabelAwareKernelLearner(OnColumns(RBF(1.0), [0, 2]), extra_kernels=OnColumns(Linear(), [3]))
+    model = LearnedKernelClassifier(named, C=1.0).fit(frame, frames.Series(y))
+    expected = LearnedKernelClassifier(numbered, C=1.0).fit(X, y)
+    np.testing.assert_allclose(model.decision_function(frame), expected.decision_function(X), atol=1e-9)
+    assert model.learner_.transform(frame).shape[0] == 75
+
+
+def test_kernels_may_be_precomputed():
+    X, y, _ = moons(21)
+    rows, K = np.arange(60)[:, None], RBF(1.0).bind(X, np.random.default_rng(0)).block(WHOLE, WHOLE)
+    given = LearnedKernelClassifier(LabelAwareKernelLearner(Precomputed(K)), C=1.0, tol=1e-9).fit(rows, y)
+    computed = LearnedKernelClassifier(LabelAwareKernelLearner(RBF(1.0)), C=1.0, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(given.decision_function(rows), computed.decision_function(X), **CLOSE)
+
+
+def test_missing_values_are_allowed_where_all_learners_say_what_they_mean():
+    X, y, _ = flowers(22)
+    X[::7, 0] = np.nan
+    kernel = OnColumns(RBF(1.0), [0], missing="center")
+    says = LabelAwareKernelLearner(kernel, normalization="class", extra_kernels=OnColumns(Linear(), [1, 2]))
+    assert np.isfinite(LearnedKernelClassifier(says, C=1.0).fit(X, y).decision_function(X)).all()
+    with pytest.raises(ValueError, match="Input X contains NaN"):
+        LearnedKernelClassifier([says, LabelAwareKernelLearner()], C=1.0).fit(X, y)
+
+
+@pytest.mark.parametrize("n", [60, 300])
+def test_single_precision_is_nearly_as_good(n):
+    X, _, classes = moons(23, n=n)
+    model = LearnedKernelClassifier(LEARNERS[3], C=10.0).fit(X, classes)
+    single = LearnedKernelClassifier(LEARNERS[3], C=10.0).fit(X.astype(np.float32), classes)
+    np.testing.assert_allclose(
+        single.decision_function(X.astype(np.float32)), model.decision_function(X), atol=0.05 * n / 60
+    )
+    assert LearnedKernelClassifier(random_state=0).fit(X.astype(np.float32), classes).score(X, classes) > 0.95
+
+
+@pytest.mark.parametrize("size", [1e-100, 1e100])
+def test_the_scale_of_features_does_not_matter(size):
+    X, y, _ = flowers(24)
+    learner = LabelAwareKernelLearner(leave_one_out=True, weighting="align", extra_kernels=[Linear(), RBF()])
+    plain = LearnedKernelClassifier(learner, tol=1e-8, random_state=0).fit(X, y)
+    model = LearnedKernelClassifier(learner, tol=1e-8, random_state=0).fit(size * X, y)
+    np.testing.assert_allclose(model.decision_function(size * X), plain.decision_function(X), atol=1e-3)
+
+
+def test_the_working_memory_does_not_matter():
+    X, y, _ = moons(25)
+    plain = LearnedKernelClassifier(LEARNERS[1], random_state=0, tol=1e-9).fit(X, y)
+    with sklearn.config_context(working_memory=1e-3):
+        small = LearnedKernelClassifier(LEARNERS[1], random_state=0, tol=1e-9).fit(X, y)
+        np.testing.assert_allclose(small.decision_function(X), plain.decision_function(X), **CLOSE)
+    assert small.C_ == plain.C_
+
+
+# Bad input
+
+X0, Y0, _ = moons(26)
+BAD_INPUT = {
+    "C": ({"C": 0.0}, ValueError, 'C=0.0; expected a positive finite number or "cv"'),
+    "C in words": ({"C": "learn"}, ValueError, "C='learn'; expected a positive finite number or \"cv\""),
+    "tol": ({"tol": 0}, ValueError, "tol=0; expected a positive number"),
+    "no learner": ({"learner": []}, ValueError, "expected at least one kernel learner"),
+    "a kernel": (
+        {"learner": RBF()},
+        TypeError,
+        r"takes a kernel learner such as LabelAwareKernelLearner\(\), or a list",
+    ),
+    "a class": ({"learner": LabelAwareKernelLearner}, TypeError, "takes a kernel learner such as"),
+    "of a list": ({"learner": [LEARNERS[0], SVC()]}, TypeError, r"got SVC\(\) of type SVC"),
+    "a learner's parameter": (
+        {"learner": LabelAwareKernelLearner(weighting="best")},
+        ValueError,
+        "LabelAwareKernelLearner got weighting='best'",
+    ),
+    "indefinite": (
+        {"learner": LabelAwareKernelLearner(extra_kernels=[RBF(), Sigmoid(1.0, -1.0)])},
+        ValueError,
+        "Sigmoid.* is not symmetric positive semi-definite",
+    ),
+    "class_weight": ({"class_weight": "even", "C": 1.0}, ValueError, "class_weight='even'; expected None"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_INPUT, ids=str)
+def test_bad_parameters_give_one_clear_sentence_and_fit_nothing(case):
+    options, kind, message = BAD_INPUT[case]
+    model = LearnedKernelClassifier(**options)
+    with pytest.raises(kind, match=message):
+        model.fit(X0, Y0)
+    assert not hasattr(model, "expansion_")
+
+
+def test_numbers_are_refused_by_name():
+    with pytest.raises(ValueError, match="epsilon=-1; expected a number, 0 or more"):
+        LearnedKernelRegressor(epsilon=-1).fit(X0, X0[:, 0])
+    with pytest.raises(ValueError, match="All labelled rows have the same target"):
+        LearnedKernelRegressor().fit(X0, np.full(60, 0.1))
+    with pytest.raises(ValueError, match="at least two classes"):
+        LearnedKernelClassifier().fit(X0, np.ones(60))
+    y = np.where((Y0 == 1) & (np.cumsum(Y0 == 1) > 1), -1, Y0)
+    with pytest.raises(ValueError, match="two labelled rows of each class at least, but class 1 has one"):
+        LearnedKernelClassifier(LabelAwareKernelLearner(leave_one_out=True)).fit(X0, y)
