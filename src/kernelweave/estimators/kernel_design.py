@@ -119,7 +119,8 @@ class LabelAwareKernelLearner(SpectralLearner):
     base_kernels_ : list of dict
         Name and weight of each base kernel.
     alignment_ : dict
-        With the labels, at the labelled rows: ``"before"`` that of the base kernel, ``"after"`` of the learned one.
+        With the labels, at the labelled rows: ``"before"`` that of the base kernel (at 5000 of them, if there are
+        more), ``"after"`` of the learned one.
     n_features_out_ : int
         Columns of :meth:`transform`.
     objective_, certificate_, status_, n_iter_

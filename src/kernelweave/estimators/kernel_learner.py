@@ -38,6 +38,7 @@ from .stacking import ASYMMETRY, NEGATIVE, ROUNDINGS, require_room
 
 WEIGHTINGS = ("alignf", "align", "uniform")
 COPIES = 3  # of kernels that a fit has in memory: themselves, what is computed with them, and room
+MOST_ROWS = 5000  # labelled rows, of which the alignment of the base kernel is told
 SHARE_ROUNDING = 1e-12  # 0.07 of 100 rows are 7, though the product of the two is 7.000000000000001
 
 
@@ -265,7 +266,7 @@ class KernelLearner(TransformerMixin, KernelEstimator):
 
     def _learn(self, prepared: Prepared, target: Target) -> Learned:
         """Weigh the base kernels by their alignment with the target."""
-        require_labeled_memory(type(self).__name__, len(prepared.wholes) + 1, len(target.rows))
+        require_labeled_memory(type(self).__name__, len(prepared.wholes), len(target.rows))
         vectors = [*self._label_aware(prepared, target), *prepared.vectors]
         rows, wholes = target.rows, prepared.wholes
         blocks: list[Any] = [
@@ -285,15 +286,13 @@ class KernelLearner(TransformerMixin, KernelEstimator):
         members: list[BoundKernel] = [
             BoundFeatures(part.features, part.Z, factor) for part, factor in zip(vectors, factors[:-1], strict=True)
         ]
-        base = _checked(prepared.base.kernel.block(rows, rows), prepared.base.entry).astype(np.float64)
-        before = alignment.gram([_divided(base, mean_diagonals(base, target.weight))], target.values, target.weight)
         return Learned(
             [*members, *(part.kernel for part in wholes)],
             [part.entry for part in vectors] + [part.entry for part in wholes],
             np.concatenate([[float(factor.any()) for factor in factors[:-1]], factors[-1]]),
             result.x,
             [name for part in vectors for name in part.names] + [part.entry.name for part in wholes],
-            {"before": alignment.alignment_value(np.ones(1), *before), "after": result.objective},
+            {"before": _alone(prepared.base, target), "after": result.objective},
             result,
             rows,
             target.weight,
@@ -407,7 +406,7 @@ def require_exact_memory(owner: str, n_rows: int) -> None:
 
 def require_labeled_memory(owner: str, n_kernels: int, n_labeled: int) -> None:
     """Refuse kernels at the labelled rows that would not fit into the memory."""
-    what = f"{owner} keeps {n_kernels} kernels of {n_labeled:,} labelled rows, the base kernel among them"
+    what = f"{owner} keeps {n_kernels} kernels of {n_labeled:,} labelled rows"
     require_room(COPIES * 8 * n_kernels * n_labeled**2, what, "Use fewer kernels, or labels.")
 
 
@@ -430,6 +429,14 @@ def whole_features(learned: Learned) -> EigenBasis | None:
         values > ROUNDINGS * learned.rounding * np.sqrt(len(K)) * np.abs(K).max()
     )  # more than the norm of its rounding
     return EigenBasis(kernel, vectors[:, kept] / np.sqrt(values[kept]), None, values[kept])
+
+
+def _alone(base: Whole, target: Target) -> float:
+    """Return the alignment of a kernel by itself; of many labelled rows, with a part of them."""
+    part = target.restrict(np.arange(0, len(target.rows), -(-len(target.rows) // MOST_ROWS)))
+    K = _checked(base.kernel.block(part.rows, part.rows), base.entry).astype(np.float64)
+    known = alignment.gram([_divided(K, mean_diagonals(K, part.weight))], part.values, part.weight)
+    return alignment.alignment_value(np.ones(1), *known)
 
 
 def _checked(values: np.ndarray, entry: Entry) -> np.ndarray:
