@@ -22,6 +22,7 @@ MAY_IMPORT = {
     "filling": (),
     "labeling": ("estimators", "filling", "kernels", "model_selection", "preprocessing"),
     "papers": ("estimators", "kernels", "model_selection", "datasets", "solvers.reference"),
+    "papers_cli": ("papers", "report", "tables"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")
 ONLY_IN = {

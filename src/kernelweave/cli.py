@@ -1,4 +1,7 @@
-"""The command ``kernelweave``: fill in the missing labels of a table, and use a saved model on another."""
+"""The command ``kernelweave``: fill in the missing labels of a table, and use a saved model on another.
+
+Its part ``kernelweave papers`` is in ``papers_cli``.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +29,8 @@ except ImportError as missing:  # pragma: no cover - tested in a process of its 
 import numpy as np
 
 from .labeling import Labeling, LabelingError, LabelingOptions, fill_labels
+from .papers_cli import PapersError
+from .papers_cli import app as papers
 from .persistence import load_with_about, save
 from .tables import Fault, Table, TableError, atomic_write, check_output, is_empty, read_table, write_filled
 
@@ -33,6 +38,7 @@ from .tables import Fault, Table, TableError, atomic_write, check_output, is_emp
 NOT_POSSIBLE, BAD_OPTION, NO_MODEL, INTERRUPTED = 3, 2, 4, 130
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
+app.add_typer(papers, name="papers")
 Columns = Annotated[list[str] | None, typer.Option()]
 
 
@@ -53,7 +59,7 @@ def main() -> None:
         if stop.code != INTERRUPTED:
             raise
         _fail(INTERRUPTED, "Interrupted; nothing was written.")
-    except (TableError, CommandError) as error:
+    except (TableError, CommandError, PapersError) as error:
         _fail(int(error.code), str(error))
     except LabelingError as error:
         _fail(NOT_POSSIBLE, str(error))

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+from sklearn.semi_supervised import LabelSpreading
+from sklearn.svm import SVC
+
+from kernelweave.papers.outside import fit_outside, outside
+
+
+class Seen:
+    """An estimator that remembers what it was given."""
+
+    def fit(self, X, y):
+        self.X, self.y = X, y
+        return self
+
+    def predict(self, X):
+        return np.zeros(len(X))
+
+
+class SemiSupervised(Seen):
+    semi_supervised = True
+
+
+def test_a_class_a_function_and_a_nested_name_give_an_estimator():
+    assert isinstance(outside("sklearn.svm:SVC"), SVC)
+    assert isinstance(outside("sklearn:svm.SVC"), SVC)
+    assert outside("L,Q,R, 1-norm") is None
+
+
+@pytest.mark.parametrize(
+    "name, words",
+    [
+        ("no_such_module:SVC", "no_such_module"),
+        ("sklearn.svm:Nothing", "Nothing"),
+        ("sklearn.multiclass:OneVsRestClassifier", "estimator"),  # needs an argument
+        ("sklearn.preprocessing:StandardScaler", "no fit and predict"),
+        (":SVC", "module:Class"),
+    ],
+)
+def test_what_gives_no_estimator_is_refused(name, words):
+    with pytest.raises(ValueError, match="--with") as caught:
+        outside(name)
+    assert words in str(caught.value)
+
+
+def test_a_supervised_estimator_sees_labelled_rows_only():
+    X, y, labeled = np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 1, 0]), np.arange(6) < 4
+    seen = fit_outside(Seen(), X, y, labeled)
+    assert seen.X.ravel().tolist() == [0, 1, 2, 3]
+    assert seen.y.tolist() == [0, 1, 0, 1]
+
+
+def test_a_semi_supervised_estimator_sees_all_rows():
+    X, y, labeled = np.arange(6.0)[:, None], np.array([0, 1, 0, 1, 1, 0]), np.arange(6) < 4
+    seen = fit_outside(SemiSupervised(), X, y, labeled)
+    assert seen.y.tolist() == [0, 1, 0, 1, -1, -1]
+    assert len(fit_outside(LabelSpreading(), X, y, labeled).transduction_) == 6
