@@ -1,4 +1,4 @@
-"""Settings of LabelAware's Table 1: (width, C, delta) with the lowest mean error, as the paper chose its own.
+"""Settings of LabelAware's Table 1: (width, C, delta) with the lowest mean error, as the paper chose.
 
 Made by benchmarks/label_aware/widths.py.
 """
@@ -33,11 +33,11 @@ WIDTHS: dict[str, dict[str, tuple[float, float, float]]] = {
         "Max-alignment kernel": (0.1, 10.0, 1.0),
     },
     "COIL": {
-        "Spectral graph kernel": (1.0, 10.0, 1.0),
-        "Label-aware kernel": (1.0, 10.0, 1.0),
-        "Cluster kernel": (5.0, 1.0, 1.0),
-        "Diffusion kernel": (1.0, 1.0, 1.0),
-        "Max-alignment kernel": (1.0, 10.0, 1.0),
+        "Spectral graph kernel": (1.0, 100.0, 1.0),
+        "Label-aware kernel": (1.0, 100.0, 1.0),
+        "Cluster kernel": (1.0, 100.0, 1.0),
+        "Diffusion kernel": (5.0, 100.0, 0.1),
+        "Max-alignment kernel": (1.0, 100.0, 1.0),
     },
     "g241n": {
         "Spectral graph kernel": (1.0, 1.0, 1.0),
