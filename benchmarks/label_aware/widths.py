@@ -1,10 +1,11 @@
-"""Choose widths, costs and deltas for LabelAware's Table 1 as the paper did: by the lowest mean error of all trials.
+"""Choose gamma, cost and delta for LabelAware's Table 1 by the lowest mean error of all trials.
 
     KERNELWEAVE_DATA=... python benchmarks/label_aware/widths.py [--trials 30] [--sets Digit1 ...]
 
-The errors are those on unlabelled rows, so that what is chosen is optimistic; the paper says that it chose so. Writes
-src/kernelweave/papers/label_aware_widths.py, from which `kernelweave papers run label-aware` takes them. Whatever needs
-no labels (kernels, eigenvectors) is computed once for all trials of a set.
+The errors are those on unlabelled rows, so that what is chosen is optimistic; the paper takes the gamma "that gives the
+best performance" and does not say on which rows. Writes src/kernelweave/papers/label_aware_widths.py, from which
+`kernelweave papers run label-aware` takes them. Whatever needs no labels (kernels, eigenvectors) is computed once for
+all trials of a set.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from kernelweave.estimators.kernel_learner import Target
 from kernelweave.papers.label_aware import COSTS, DELTAS, METHODS, MULTIPLES, SETS, draw, learner, libsvm
 
 FILE = Path(__file__).parents[2] / "src" / "kernelweave" / "papers" / "label_aware_widths.py"
-HEAD = """\"\"\"Settings of LabelAware's Table 1: (width, C, delta) with the lowest mean error, as the paper chose.
+HEAD = """\"\"\"Settings of LabelAware's Table 1: (multiple of gamma, C, delta) with the lowest mean error.
 
 Made by benchmarks/label_aware/widths.py.
 \"\"\"

@@ -125,6 +125,8 @@ def test_rows_out_of_reach_have_the_shares_of_the_classes():
     model = HarmonicClassifier(class_prior=0.7).fit(X, y)
     assert model.unreached_.tolist() == list(range(80, 92))
     np.testing.assert_allclose(model.label_distributions_[80:], [[0.3, 0.7]] * 12)
+    np.testing.assert_allclose(model.predict_proba(X[80:]), [[0.3, 0.7]] * 12)
+    assert 0 <= model.error_bound_ <= model.tol
     alone = HarmonicClassifier(class_prior=0.7).fit(X[:80], y[:80])
     np.testing.assert_allclose(model.transduction_[:80], alone.transduction_)
 

@@ -462,6 +462,8 @@ def test_bad_parameters_give_one_clear_sentence_and_fit_nothing(case):
 def test_eigenvectors_are_those_of_one_kernel():
     with pytest.raises(ValueError, match="basis='kernel'; expected None, since several kernels were given"):
         AlignedKernelLearner([RBF(), Linear()], basis="kernel").fit(X0, Y0)
+    with pytest.raises(ValueError, match="n_eigenvectors=0; expected 1 or more, since basis is given"):
+        AlignedKernelLearner(RBF(), basis="kernel", n_eigenvectors=0).fit(X0, Y0)
     with pytest.raises(ValueError, match="n_eigenvectors=0; expected 1 or more"):
         OrderedSpectralKernelLearner(n_eigenvectors=0).fit(X0, Y0)
     with pytest.raises(TypeError, match="LabelAwareKernelLearner takes a kernel such as RBF"):

@@ -12,6 +12,8 @@ from sklearn.svm import LinearSVC
 from kernelweave import (
     RBF,
     AlignedKernelLearner,
+    ClusterKernel,
+    DiffusionKernel,
     FromCallable,
     KernelLibrary,
     LabelAwareKernelLearner,
@@ -27,7 +29,6 @@ from kernelweave.estimators.base import Sample
 from kernelweave.estimators.kernel_learner import (
     Target,
     n_landmarks_for,
-    n_vectors_for,
     require_exact_memory,
     require_labeled_memory,
 )
@@ -193,14 +194,6 @@ def test_transform_refuses_values_that_are_not_finite():
 # Numbers of vectors and landmarks
 
 
-@pytest.mark.parametrize(
-    "asked, n_rows, expected",
-    [(0, 50, 0), (7, 50, 7), (70, 50, 50), (0.1, 50, 5), (0.1, 51, 6), (0.07, 100, 7), (1.0, 50, 50), (1e-9, 50, 1)],
-)
-def test_a_share_of_the_rows_is_rounded_up(asked, n_rows, expected):
-    assert n_vectors_for(asked, n_rows) == expected
-
-
 def test_landmarks_are_all_rows_unless_asked_for():
     assert n_landmarks_for(None, 10**6) is None
     assert n_landmarks_for(7, 10**6) == 7
@@ -285,3 +278,24 @@ def test_a_residual_that_is_too_large_is_told(monkeypatch):
         learner = AlignedKernelLearner(basis="kernel").fit(X, y)
     told = [str(each.message) for each in seen if "Residual" in str(each.message)]
     assert len(told) == (not learner.status_.converged)
+
+
+@pytest.mark.parametrize("second", [DiffusionKernel(RBF(1.0), n_eigenvectors=4), RBF(1.0)], ids=repr)
+def test_kernels_given_by_features_keep_their_weights(second):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(np.arange(60) < 30, (X[:, 0] > 0).astype(int), -1)
+    learner = AlignedKernelLearner([ClusterKernel(RBF(1.0), n_eigenvectors=4), second], weighting="align").fit(X, y)
+    features, labeled = learner.transform(X), np.arange(30)
+    np.testing.assert_allclose(
+        features @ features[labeled].T, learner.kernel_.block(slice(None), labeled), rtol=1e-8, atol=1e-10
+    )
+
+
+def test_the_base_of_many_labelled_rows_is_told_from_a_part_of_them(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    y = np.arange(400) % 2  # every other row is of the same class
+    X[:, 0] += 3.0 * y
+    whole = AlignedKernelLearner([RBF(1.0)]).fit(X, y).alignment_["before"]
+    monkeypatch.setattr(kernel_learner, "MOST_ROWS", 100)
+    assert AlignedKernelLearner([RBF(1.0)]).fit(X, y).alignment_["before"] == pytest.approx(whole, rel=0.2)

@@ -14,6 +14,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelweave import (
     RBF,
     AlignedKernelLearner,
+    ClusterKernel,
+    DiffusionKernel,
     FromCallable,
     KernelLibrary,
     LabelAwareKernelLearner,
@@ -40,6 +42,8 @@ LEARNERS = [
     LabelAwareKernelLearner(RBF(1.0), basis="laplacian", n_eigenvectors=10, n_landmarks=30, random_state=0),
     AlignedKernelLearner([RBF(1.0), ManifoldKernel(RBF(1.0), 5)]),
     OrderedSpectralKernelLearner(RBF(5.0)),
+    AlignedKernelLearner([ClusterKernel(RBF(1.0), n_eigenvectors=4), DiffusionKernel(RBF(1.0), n_eigenvectors=4)]),
+    AlignedKernelLearner([ClusterKernel(RBF(1.0), n_eigenvectors=4), RBF(1.0)], weighting="align"),
 ]
 every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: repr(learner)[:45])
 

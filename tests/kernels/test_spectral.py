@@ -6,7 +6,7 @@ from scipy import sparse
 
 from kernelweave import RBF, FromCallable, Linear, OnColumns, Polynomial, Precomputed
 from kernelweave.kernels import spectral
-from kernelweave.kernels.spectral import EigenBasis, eigenbasis
+from kernelweave.kernels.spectral import EigenBasis, count_vectors, eigenbasis
 
 WHOLE = slice(None)
 N_ROWS = 60
@@ -307,3 +307,11 @@ def test_values_that_are_not_finite_are_refused(n_landmarks, kind, X):
     bound = Precomputed(K).bind(np.arange(N_ROWS)[:, None], np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"^The kernel has no eigenfunctions: .* not finite"):
         eigenbasis(bound, X, 4, kind=kind, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize(
+    "asked, n_rows, expected",
+    [(0, 50, 0), (7, 50, 7), (70, 50, 50), (0.1, 50, 5), (0.1, 51, 6), (0.07, 100, 7), (1.0, 50, 50), (1e-9, 50, 1)],
+)
+def test_a_share_of_the_rows_is_rounded_up(asked, n_rows, expected):
+    assert count_vectors(asked, n_rows) == expected

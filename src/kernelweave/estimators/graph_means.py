@@ -10,6 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
 from ..kernels.base import BoundKernel, batches
+from ..kernels.votes import VoteFeatures
 
 
 class NeighborMeans:
@@ -83,24 +84,11 @@ class NeighborMeans:
 
 
 class KernelMeans:
-    """Means of a function on rows, weighted by a kernel between these and new rows.
-
-    Where the logarithms of the kernel are known, far from all rows it is the value of the nearest. Otherwise, where
-    no row is similar to the new one at all, it is the mean over all rows.
-    """
+    """Means of a function on rows, weighted by a kernel without negative values between these and new rows."""
 
     def __init__(self, kernel: BoundKernel):
         self.kernel = kernel
 
     def means(self, X: Any, values: np.ndarray) -> np.ndarray:
         """Return the means around the rows of ``X``, shape (n_new, n_columns)."""
-        out = np.empty((X.shape[0], values.shape[1]))
-        for rows in batches(X.shape[0], 3 * len(values)):
-            logarithms = self.kernel.log_against(X[rows])
-            if logarithms is None:
-                weights = np.maximum(self.kernel.against(X[rows]).astype(np.float64), 0.0)
-                weights[~weights.any(axis=1)] = 1.0
-            else:
-                weights = np.exp(logarithms - logarithms.max(axis=1, keepdims=True))
-            out[rows] = (weights / weights.sum(axis=1, keepdims=True)) @ values
-        return out
+        return VoteFeatures(self.kernel, values, np.ones(len(values))).of(X).astype(np.float64, copy=False)

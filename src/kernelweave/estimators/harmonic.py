@@ -8,22 +8,19 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
-from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import r2_score
-from sklearn.utils import Tags, check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels.base import ALL, BoundKernel, require_kernel
 from ..kernels.graph import EDGE_WEIGHTS, METRICS, neighbor_graph
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
-from ..labels import Partition, TargetPartition, partition_targets
+from ..labels import Partition, TargetPartition
 from ..solvers import harmonic
 from ..solvers.result import Status
 from .base import KernelEstimator, Sample, class_shares, is_count, is_positive, require
 from .graph_means import KernelMeans, NeighborMeans
-from .outputs import SemiSupervisedClasses, row_weights
+from .outputs import SemiSupervisedLabels, SemiSupervisedNumbers
 from .stacking import require_room
 
 REMEDIES = {
@@ -65,6 +62,7 @@ class HarmonicModel(KernelEstimator):
         self.unreached_ = found.extra["unreached"]
         self.objective_ = found.objective
         self.certificate_ = found.certificate
+        self.error_bound_ = float(found.extra["error"])
         self.n_iter_ = max(1, found.n_iter)
         self._status_name = found.status.name
         self._keep(sample)
@@ -126,7 +124,7 @@ class HarmonicModel(KernelEstimator):
         return W, means
 
 
-class HarmonicClassifier(ClassifierMixin, HarmonicModel):
+class HarmonicClassifier(SemiSupervisedLabels, HarmonicModel):
     r"""Classify by the harmonic function on a graph of labelled and unlabelled rows.
 
     .. math::
@@ -175,6 +173,8 @@ class HarmonicClassifier(ClassifierMixin, HarmonicModel):
         What it is multiplied by for the masses of the classes, before rows are brought to sum 1.
     unreached_ : ndarray
         Numbers of the rows that no path of edges joins to a labelled one; they have the shares of the classes.
+    error_bound_ : float
+        Upper bound on the errors of ``harmonic_``, relative to the range of the given values; ``status_`` follows it.
     objective_, certificate_, status_, n_iter_
         The energy; how far a value is from the mean of its neighbours; why the solver stopped; its steps.
     n_features_in_, feature_names_in_
@@ -234,9 +234,6 @@ class HarmonicClassifier(ClassifierMixin, HarmonicModel):
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
 
-    score = SemiSupervisedClasses.score
-    _partition = SemiSupervisedClasses._partition
-
     def _values(self, found: Partition) -> np.ndarray:
         class_shares(type(self).__name__, self.class_prior, found)  # refuses wrong ones before anything is computed
         return found.indicator()
@@ -254,8 +251,8 @@ class HarmonicClassifier(ClassifierMixin, HarmonicModel):
             factors = np.divide(shares, mass, out=np.zeros(len(mass)), where=mass > 0.0)
             factors[mass == 0.0] = factors.max()  # the class has labelled rows only
             self.class_factors_ = factors / factors.max()
+        self.harmonic_[self.unreached_] = shares / self.class_factors_ / np.sum(shares / self.class_factors_)
         self.label_distributions_ = self._distributions(self.harmonic_)
-        self.label_distributions_[self.unreached_] = shares
         self.label_distributions_[found.labeled] = found.indicator()
         self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
 
@@ -265,7 +262,7 @@ class HarmonicClassifier(ClassifierMixin, HarmonicModel):
         return weighted / weighted.sum(axis=1, keepdims=True)
 
 
-class HarmonicRegressor(RegressorMixin, HarmonicModel):
+class HarmonicRegressor(SemiSupervisedNumbers, HarmonicModel):
     r"""Predict numbers by the harmonic function on a graph of labelled and unlabelled rows.
 
     .. math::
@@ -289,7 +286,7 @@ class HarmonicRegressor(RegressorMixin, HarmonicModel):
         The harmonic function.
     unreached_ : ndarray
         Numbers of the rows that no path of edges joins to a labelled one; they have the mean of the given numbers.
-    objective_, certificate_, status_, n_iter_, n_features_in_, feature_names_in_
+    error_bound_, objective_, certificate_, status_, n_iter_, n_features_in_, feature_names_in_
         As in :class:`HarmonicClassifier`.
 
     Notes
@@ -312,6 +309,8 @@ class HarmonicRegressor(RegressorMixin, HarmonicModel):
     >>> bool(np.abs(model.transduction_ - np.sin(X[:, 0])).max() < 0.3)
     True
     """
+
+    _takes_several = True
 
     def __init__(
         self,
@@ -336,22 +335,6 @@ class HarmonicRegressor(RegressorMixin, HarmonicModel):
         """Return the predicted number of each row, or its numbers where ``y`` had several columns."""
         values = self._means(X)
         return values[:, 0] if self.transduction_.ndim == 1 else values
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
-        predicted = self.predict(X)
-        check_consistent_length(predicted, y, sample_weight)
-        given = self._partition(y)
-        weight = row_weights(given.labeled, sample_weight)
-        return float(r2_score(given.targets, predicted[given.labeled], sample_weight=weight))
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
-
-    def _partition(self, y: Any) -> TargetPartition:
-        return partition_targets(y, several=True)
 
     def _values(self, found: TargetPartition) -> np.ndarray:
         return found.targets.reshape(found.n_labeled, -1)

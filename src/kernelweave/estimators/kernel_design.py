@@ -10,7 +10,7 @@ from ..kernels.base import require_kernel
 from ..kernels.features import FeatureMap
 from ..kernels.library import Entry, KernelLibrary, as_library
 from ..kernels.pointwise import RBF
-from ..kernels.spectral import eigenbasis
+from ..kernels.spectral import count_vectors, eigenbasis
 from ..kernels.votes import VoteFeatures
 from ..solvers import alignment
 from ..solvers.result import SolverResult
@@ -22,7 +22,6 @@ from .kernel_learner import (
     Target,
     Vectors,
     n_landmarks_for,
-    n_vectors_for,
     require_exact_memory,
     whole_kernels,
 )
@@ -44,10 +43,10 @@ class SpectralLearner(KernelLearner):
     ) -> list[Vectors]:
         """Return the eigenvectors of the first kernel, or of its graph."""
         n_rows, recipe = sample.X.shape[0], library.entries[0].kernel
-        n_vectors = n_vectors_for(self.n_eigenvectors, n_rows)
+        n_landmarks = n_landmarks_for(self.n_landmarks, n_rows)
+        n_vectors = count_vectors(self.n_eigenvectors, n_landmarks or n_rows)
         if n_vectors == 0:
             return []
-        n_landmarks = n_landmarks_for(self.n_landmarks, n_rows)
         if n_landmarks is None:
             require_exact_memory(type(self).__name__, n_rows)
         wanted = (recipe, kind, n_vectors, n_landmarks, self.landmarks)
@@ -83,7 +82,7 @@ class LabelAwareKernelLearner(SpectralLearner):
     kernel : Kernel, optional
         The base kernel, without negative values. None: ``RBF()``.
     n_eigenvectors : int or float, default=0.1
-        Unsupervised eigenvectors; a float is a share of the rows.
+        Unsupervised eigenvectors; a float is a share of the rows, or of the landmarks where there are any.
     basis : {"kernel", "laplacian"}, default="kernel"
         Whether they are those of largest eigenvalue of the kernel matrix, or of smallest of its normalised Laplacian.
     weighting : {"alignf", "align", "uniform"}, default="alignf"
@@ -265,7 +264,7 @@ class AlignedKernelLearner(SpectralLearner):
     basis : {None, "kernel", "laplacian"}, default=None
         None: the kernels themselves. Else eigenvectors, as in :class:`LabelAwareKernelLearner`.
     n_eigenvectors : int or float, default=0.1
-        Where ``basis`` is given; a float is a share of the rows.
+        Where ``basis`` is given; a float is a share of the rows, or of the landmarks where there are any.
     weighting : {"alignf", "align", "uniform"}, default="alignf"
         ``"align"`` on eigenvectors is the maximal alignment kernel of Cristianini et al.
     ridge : float, default=0.0
@@ -326,6 +325,8 @@ class AlignedKernelLearner(SpectralLearner):
         self._require_choice("basis", None, "kernel", "laplacian")
         self._require_choice("weighting", *WEIGHTINGS)
         require(type(self).__name__, "ridge", self.ridge, is_nonnegative(self.ridge), "a number, 0 or more")
+        some = self.basis is None or bool(self.n_eigenvectors)
+        require(type(self).__name__, "n_eigenvectors", self.n_eigenvectors, some, "1 or more, since basis is given")
         one = self.basis is None or self.kernels is None or len(as_library(self.kernels)) == 1
         require(type(self).__name__, "basis", self.basis, one, "None, since several kernels were given")
 

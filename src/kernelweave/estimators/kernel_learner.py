@@ -39,7 +39,6 @@ from .stacking import ASYMMETRY, NEGATIVE, ROUNDINGS, require_room
 WEIGHTINGS = ("alignf", "align", "uniform")
 COPIES = 3  # of kernels that a fit has in memory: themselves, what is computed with them, and room
 MOST_ROWS = 5000  # labelled rows, of which the alignment of the base kernel is told
-SHARE_ROUNDING = 1e-12  # 0.07 of 100 rows are 7, though the product of the two is 7.000000000000001
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,7 +160,7 @@ class Learned:
     entries : list of Entry
         Their names.
     factors : ndarray of shape (n_members,)
-        What multiplies them: 1 for vectors, which carry their weights themselves, 0 where all of these are 0.
+        What multiplies them: 1 for those given by features, which carry their weights themselves, 0 where all are 0.
     weights : ndarray of shape (n_base_kernels,)
         Shares of the base kernels, each vector one; they sum to one.
     names : list of str
@@ -212,7 +211,7 @@ class KernelLearner(TransformerMixin, KernelEstimator):
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels or numbers; NaN, None and NA mark unlabelled rows.
+            Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
 
@@ -238,7 +237,10 @@ class KernelLearner(TransformerMixin, KernelEstimator):
         for rows in batches(X.shape[0], 2 * max(part[0].n_evaluations for part in self._explicit) + X.shape[1]):
             out[rows] = np.hstack([features.of(X[rows])[:, kept] * scale for features, kept, scale in self._explicit])
         if not np.isfinite(out).all():
-            raise ValueError("The base kernels gave values that are not finite (NaN or inf) on the new rows.")
+            raise ValueError(
+                f"The base kernels of {type(self).__name__} gave values that are not finite (NaN or inf) on new rows. "
+                "Check their functions or matrices, or scale the features as those of the fit."
+            )
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -283,13 +285,13 @@ class KernelLearner(TransformerMixin, KernelEstimator):
         # what is constant at these rows adds nothing, whatever its size
         unit = np.where(self._by_size & (np.diag(M) > 0), np.concatenate(sizes), 1.0)
         factors = np.split(result.x / unit, np.cumsum([part.Z.shape[1] for part in vectors]))
-        members: list[BoundKernel] = [
-            BoundFeatures(part.features, part.Z, factor) for part, factor in zip(vectors, factors[:-1], strict=True)
-        ]
+        kernels = [BoundFeatures(part.features, part.Z, np.ones(part.Z.shape[1])) for part in vectors]
+        weighed = [_weighed(kernel, factor) for kernel, factor in zip(kernels, factors[:-1], strict=True)]
+        weighed += [_weighed(part.kernel, factor) for part, factor in zip(wholes, factors[-1], strict=True)]
         return Learned(
-            [*members, *(part.kernel for part in wholes)],
+            [member for member, _ in weighed],
             [part.entry for part in vectors] + [part.entry for part in wholes],
-            np.concatenate([[float(factor.any()) for factor in factors[:-1]], factors[-1]]),
+            np.array([factor for _, factor in weighed]),
             result.x,
             [name for part in vectors for name in part.names] + [part.entry.name for part in wholes],
             {"before": _alone(prepared.base, target), "after": result.objective},
@@ -385,13 +387,6 @@ class KernelLearner(TransformerMixin, KernelEstimator):
         return tags
 
 
-def n_vectors_for(n_eigenvectors: float, n_rows: int) -> int:
-    """Return how many eigenvectors a number or a share of the rows asks for."""
-    if not isinstance(n_eigenvectors, float):
-        return min(int(n_eigenvectors), n_rows)
-    return min(int(np.ceil(n_eigenvectors * n_rows * (1.0 - SHARE_ROUNDING))), n_rows)
-
-
 def n_landmarks_for(n_landmarks: int | str | None, n_rows: int) -> int | None:
     """Return how many landmarks are asked for; None for all rows."""
     wanted = count_landmarks(n_landmarks, n_rows)
@@ -431,9 +426,19 @@ def whole_features(learned: Learned) -> EigenBasis | None:
     return EigenBasis(kernel, vectors[:, kept] / np.sqrt(values[kept]), None, values[kept])
 
 
+def _weighed(kernel: BoundKernel, factor: Any) -> tuple[BoundKernel, float]:
+    """Return a kernel and what multiplies it; one given by features takes the factor, or that of each, into them."""
+    if not isinstance(kernel, BoundFeatures):
+        return kernel, float(factor)
+    weights = factor * kernel.weights
+    return BoundFeatures(kernel.features, kernel.Z, weights), float(weights.any())
+
+
 def _alone(base: Whole, target: Target) -> float:
     """Return the alignment of a kernel by itself; of many labelled rows, with a part of them."""
-    part = target.restrict(np.arange(0, len(target.rows), -(-len(target.rows) // MOST_ROWS)))
+    drawn = np.random.default_rng(0).permutation(len(target.rows))[:MOST_ROWS]
+    ends = [target.values.argmin(axis=0), target.values.argmax(axis=0)]  # no class is lost, and numbers differ
+    part = target.restrict(np.unique(np.concatenate([drawn, *ends])))
     K = _checked(base.kernel.block(part.rows, part.rows), base.entry).astype(np.float64)
     known = alignment.gram([_divided(K, mean_diagonals(K, part.weight))], part.values, part.weight)
     return alignment.alignment_value(np.ones(1), *known)

@@ -6,16 +6,13 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import RegressorMixin, clone
-from sklearn.metrics import r2_score
-from sklearn.utils import Tags, check_consistent_length
+from sklearn.base import clone
 
 from ..kernels.base import ALL, batches
 from ..kernels.features import BoundFeatures
 from ..kernels.library import KernelLibrary, deformed_kernels
 from ..kernels.manifold import EXACT_ROWS
 from ..kernels.pointwise import RBF, Linear, rbf_family
-from ..labels import TargetPartition, partition_targets
 from ..model_selection import SemiSupervisedSplit
 from ..solvers.alignment import RankOnes
 from ..solvers.kernel_stack import Factor, KernelStack, Member
@@ -25,7 +22,7 @@ from .base import Sample, class_weights, is_positive, require
 from .composite import CompositeModel, regression_dual, train_uniform
 from .kernel_design import AlignedKernelLearner, LabelAwareKernelLearner
 from .kernel_learner import KernelLearner, Learned, Prepared, Target, mean_diagonals
-from .outputs import NumberOutputs, SemiSupervisedClasses, row_weights, winners
+from .outputs import NumberOutputs, SemiSupervisedClasses, SemiSupervisedNumbers, winners
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
 N_FOLDS = 5
@@ -241,9 +238,10 @@ class LearnedKernelClassifier(SemiSupervisedClasses, LearnedKernelEstimator):
         of the difference. None: one of three. Label-aware vectors without own labels (with them where a class has one
         labelled row) beside linear, Gaussian and (up to 10,000 rows) deformed kernels, each weighed by its own
         alignment; the linear and a wide Gaussian kernel; or label-aware vectors beside eigenvectors, weighed together.
+        What a learner itself says about ``y`` (``target``, ``unlabeled``) is not looked at.
     C : float or "cv", default="cv"
-        Cost of a margin violation, for a learned kernel of unit trace; ``"cv"``: one of 0.1, 1, 10 and 100, and 10
-        where a class has fewer than three labelled rows.
+        Cost of a margin violation, for a learned kernel whose mean diagonal is 1; ``"cv"``: one of 0.1, 1, 10 and 100,
+        and 10 where a class has fewer than three labelled rows.
     tol : float, default=1e-3
         Relative duality gap to reach.
     class_weight : None, "balanced" or dict, default=None
@@ -327,7 +325,7 @@ class LearnedKernelClassifier(SemiSupervisedClasses, LearnedKernelEstimator):
         self.transduction_[sample.given.labeled] = sample.given.labels
 
 
-class LearnedKernelRegressor(RegressorMixin, NumberOutputs, LearnedKernelEstimator):
+class LearnedKernelRegressor(SemiSupervisedNumbers, NumberOutputs, LearnedKernelEstimator):
     r"""Predict numbers with support vector regression on a kernel that is learned from labelled and unlabelled rows.
 
     .. math:: \min_{f, b}\; \tfrac12 \|f\|_{\tilde k}^2 + \sum_{i \in L} C_i \max(0, |y_i - f(x_i) - b| - \epsilon)
@@ -370,6 +368,8 @@ class LearnedKernelRegressor(RegressorMixin, NumberOutputs, LearnedKernelEstimat
     True
     """
 
+    _takes_several = True
+
     def __init__(
         self,
         learner: Any = None,
@@ -389,17 +389,6 @@ class LearnedKernelRegressor(RegressorMixin, NumberOutputs, LearnedKernelEstimat
         """Return the predicted numbers of each row; with ``split`` what each part of the kernel adds, on axis 1."""
         values = self._outputs(X, split)
         return values if self._several else values[..., 0]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
-        predicted = self.predict(X)
-        check_consistent_length(predicted, y, sample_weight)
-        given = partition_targets(y, several=True)
-        weight = row_weights(given.labeled, sample_weight)
-        return float(r2_score(given.targets, predicted[given.labeled], sample_weight=weight))
-
-    def _partition(self, y: Any) -> TargetPartition:
-        return partition_targets(y, several=True)
 
     def _cost_unit(self, sample: Sample) -> Any:
         found = sample.partition
@@ -424,11 +413,6 @@ class LearnedKernelRegressor(RegressorMixin, NumberOutputs, LearnedKernelEstimat
         predicted = values if self._several else values[:, 0]
         self.transduction_ = predicted if whole else self.predict(X)
         self.transduction_[sample.given.labeled] = sample.given.targets
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
 
 def default_learners(X: Any = None, target: Target | None = None) -> list[KernelLearner]:
@@ -457,7 +441,7 @@ def default_learners(X: Any = None, target: Target | None = None) -> list[Kernel
 
 
 def kernel_stack(learned: Learned) -> KernelStack:
-    """Return a learned kernel at its labelled rows, of unit trace; by features where these are fewer than rows."""
+    """Return a learned kernel at its labelled rows, of mean diagonal 1; by features where these are fewer than rows."""
     rows, weight = learned.rows, learned.weight
     factors = [member.restrict(rows).factor() for member in learned.members if isinstance(member, BoundFeatures)]
     member: Member

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import ClassifierMixin
-from sklearn.metrics import accuracy_score
-from sklearn.utils import check_consistent_length
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import Tags, check_consistent_length
 
 from ..labels import Partition, TargetPartition, is_unlabeled, labeled_values, partition, partition_targets
 from .base import KernelEstimator, Sample, is_nonnegative, require
@@ -61,7 +61,7 @@ class SupervisedClasses(ClassOutputs):
         return found
 
 
-class SemiSupervisedClasses(ClassifierMixin, ClassOutputs):
+class SemiSupervisedLabels(ClassifierMixin):
     """Classes that some rows lack; ``unlabeled`` says how y marks these."""
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -73,6 +73,10 @@ class SemiSupervisedClasses(ClassifierMixin, ClassOutputs):
 
     def _partition(self, y: Any) -> Partition:
         return partition(y, unlabeled=self.unlabeled)
+
+
+class SemiSupervisedClasses(SemiSupervisedLabels, ClassOutputs):
+    """Classes that some rows lack, predicted by an expansion."""
 
     def _keep_transduction(self, X: Any, sample: Sample) -> None:
         """Keep the given label of labelled rows, and the predicted one of the others."""
@@ -101,6 +105,28 @@ class SupervisedNumbers(NumberOutputs):
     def _partition(self, y: Any) -> TargetPartition:
         refuse_unlabeled(y, type(self).__name__, "SSMKRegressor")
         return partition_targets(y)
+
+
+class SemiSupervisedNumbers(RegressorMixin):
+    """Numbers that some rows lack."""
+
+    _takes_several: ClassVar[bool] = False  # whether y may have several columns
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
+        predicted = self.predict(X)
+        check_consistent_length(predicted, y, sample_weight)
+        given = self._partition(y)
+        weight = row_weights(given.labeled, sample_weight)
+        return float(r2_score(given.targets, predicted[given.labeled], sample_weight=weight))
+
+    def _partition(self, y: Any) -> TargetPartition:
+        return partition_targets(y, several=self._takes_several)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._takes_several
+        return tags
 
 
 def refuse_unlabeled(y: Any, owner: str, other: str) -> None:

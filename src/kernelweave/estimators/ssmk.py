@@ -8,18 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from sklearn.base import RegressorMixin
-from sklearn.metrics import r2_score
-from sklearn.utils import check_consistent_length
-
 from ..kernels.library import MANIFOLD_ROWS, KernelLibrary, deformed_kernels
-from ..labels import Partition, TargetPartition, labeled_values, partition_targets
+from ..labels import Partition, TargetPartition
 from ..solvers.column_generation import RoundState
 from ..solvers.margin import MarginRows, classification_rows, regression_rows
 from .base import Sample, class_weights
 from .formulation import Formulation
 from .mixture import MixtureEstimator
-from .outputs import NumberOutputs, SemiSupervisedClasses, row_weights
+from .outputs import NumberOutputs, SemiSupervisedClasses, SemiSupervisedNumbers
 
 
 class _SemiSupervised(MixtureEstimator):
@@ -215,7 +211,7 @@ class SSMKClassifier(SemiSupervisedClasses, _SemiSupervised):
         return [classification_rows(found.signs(k), cost) for k in positive]
 
 
-class SSMKRegressor(RegressorMixin, NumberOutputs, _SemiSupervised):
+class SSMKRegressor(SemiSupervisedNumbers, NumberOutputs, _SemiSupervised):
     r"""Predict numbers with a sparse mixture of kernels, certified optimal, that may use unlabelled rows as centres.
 
     The regression form of :class:`SSMKClassifier`, with the epsilon-insensitive loss of CG-Boost (13):
@@ -293,16 +289,6 @@ class SSMKRegressor(RegressorMixin, NumberOutputs, _SemiSupervised):
         self.callback = callback
         self.verbose = verbose
         self.random_state = random_state
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
-        predicted = self.predict(X)
-        check_consistent_length(predicted, y, sample_weight)
-        rows, given = labeled_values(y, regression=True)
-        return float(r2_score(given, predicted[rows], sample_weight=row_weights(rows, sample_weight)))
-
-    def _partition(self, y: Any) -> TargetPartition:
-        return partition_targets(y)
 
     def _problems(self, sample: Sample) -> list[MarginRows]:
         found: TargetPartition = sample.partition

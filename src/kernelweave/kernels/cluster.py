@@ -32,10 +32,9 @@ import numpy as np
 from .base import BoundKernel, Kernel, require_kernel
 from .features import BoundFeatures
 from .manifold import count_landmarks, require_count, require_landmarks
-from .spectral import eigenbasis
+from .spectral import count_vectors, eigenbasis
 
 TRANSFORMS = ("linear", "step", "polynomial")
-FEWEST = 10  # eigenvectors that a share of the rows means at least
 
 
 class SpectralKernel(Kernel):
@@ -107,9 +106,7 @@ class SpectralKernel(Kernel):
 
     def n_vectors(self, n_landmarks: int) -> int:
         """Return how many eigenvectors are kept where so many rows are landmarks."""
-        if isinstance(self.n_eigenvectors, numbers.Integral):
-            return min(int(self.n_eigenvectors), n_landmarks)
-        return min(max(FEWEST, math.ceil(self.n_eigenvectors * n_landmarks)), n_landmarks)
+        return count_vectors(self.n_eigenvectors, n_landmarks)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -130,8 +127,7 @@ class ClusterKernel(SpectralKernel):
         :math:`r(\lambda) = \lambda`, 1, or :math:`\lambda^p`, of the eigenvectors that are kept. The last is what
         :math:`p` steps of a random walk along the data reach.
     n_eigenvectors : int or float, default=0.1
-        How many are kept: a number, or a share of the rows (of the landmarks, where there are any), which is at least
-        10 eigenvectors.
+        How many are kept: a number, or a share of the rows (of the landmarks, where there are any).
     degree : int, default=2
         The power :math:`p` of the polynomial.
     n_landmarks : "auto", int or None, default="auto"

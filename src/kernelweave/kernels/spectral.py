@@ -50,6 +50,7 @@ RELATIVE_CUT = 1e-7
 ROUNDINGS = 10  # units in the last place of the kernel's values that are no smaller than the cut: single precision
 SMALLEST_EIGENVALUE = 1e-10  # the same for the eigenvectors asked for, of which 1 / eigenvalue enlarges rounding
 ASYMMETRY = 1e-6  # of the largest entry
+SHARE_ROUNDING = 1e-12  # 0.07 of 100 rows are 7, though the product of the two is 7.000000000000001
 
 
 class EigenBasis(FeatureMap):
@@ -94,6 +95,20 @@ class EigenBasis(FeatureMap):
             products = _products(values, self.coef, self.degree)
             out = products[:, :-2] * _inverse_roots(values, products)[:, None]
         return out.astype(values.dtype, copy=False)
+
+
+def count_vectors(n_eigenvectors: float, n_rows: int) -> int:
+    """Return how many eigenvectors a number, or a share of the rows or landmarks they are computed from, means.
+
+    Examples
+    --------
+    >>> from kernelweave.kernels.spectral import count_vectors
+    >>> count_vectors(0.07, 100), count_vectors(0.001, 100), count_vectors(300, 100)
+    (7, 1, 100)
+    """
+    if not isinstance(n_eigenvectors, float):
+        return min(int(n_eigenvectors), n_rows)
+    return min(int(np.ceil(n_eigenvectors * n_rows * (1.0 - SHARE_ROUNDING))), n_rows)
 
 
 def eigenbasis(

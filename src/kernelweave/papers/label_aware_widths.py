@@ -1,4 +1,4 @@
-"""Settings of LabelAware's Table 1: (width, C, delta) with the lowest mean error, as the paper chose.
+"""Settings of LabelAware's Table 1: (multiple of gamma, C, delta) with the lowest mean error.
 
 Made by benchmarks/label_aware/widths.py.
 """

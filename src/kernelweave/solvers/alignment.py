@@ -122,7 +122,7 @@ def uniform(M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
     Returns
     -------
     SolverResult
-        ``x`` sums to 1; the objective is its alignment.
+        ``x`` sums to 1; the objective is its alignment. Nothing is optimised: the residual is 0 by convention.
     """
     return _closed_form(np.ones(len(a)), M, a, t, scope="equal weights")
 
@@ -164,6 +164,7 @@ def alignf(M: np.ndarray, a: np.ndarray, t: float, *, ridge: float = 0.0, tol: f
     SolverResult
         ``x`` is non-negative and sums to 1, 0 for kernels that are zero; the objective is its alignment. Where no
         kernel has a positive alignment, weights are equal and ``extra["aligned"]`` is False. ``n_iter`` counts rounds.
+        The certificate is that of the problem with its ridge.
 
     Examples
     --------
