@@ -38,7 +38,7 @@ format: $(INSTALLED_TEST) ## put the code into the house format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-wheel-check: | $(PY) ## build the wheel, install it alone elsewhere, run the README's first example with it
+wheel-check: | $(PY) ## build the wheel, install it alone elsewhere, run the README's first example, read its files
 	rm -rf dist
 	$(PIP) wheel --no-deps --wheel-dir dist .
 	@set -e; root=$$(pwd); scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT INT TERM; \
@@ -46,7 +46,9 @@ wheel-check: | $(PY) ## build the wheel, install it alone elsewhere, run the REA
 	"$$scratch/venv/bin/python" -m pip -q --disable-pip-version-check install dist/*.whl; \
 	cd "$$scratch"; \
 	echo "the README's first example, with nothing but the wheel:"; \
-	"$$scratch/venv/bin/python" -I "$$root/.ci/readme_example.py" "$$root/README.md"
+	"$$scratch/venv/bin/python" -I "$$root/.ci/readme_example.py" "$$root/README.md"; \
+	"$$scratch/venv/bin/python" -I -c "from kernelweave import datasets, papers; print(len(datasets.list_datasets()), \
+	'data sets,', sum(len(paper.published()) for paper in papers.PAPERS.values()), 'printed tables and figures')"
 
 clean: ## remove everything that make has made
 	rm -rf .venv dist .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -85,6 +85,8 @@ def run(
     if not tasks:
         known = ", ".join(f"{p.name}: {' and '.join(item.name for item in p.items)}" for p in papers)
         raise PapersError(BAD_OPTION, f"There is no {kind} {number}; there are {known}.")
+    if with_ and not any(task.item.outside for task in tasks):
+        raise PapersError(BAD_OPTION, f"--with is given, and nothing that is chosen takes it; {_takers(papers)}.")
     if output.exists() and not output.is_dir():
         raise PapersError(BAD_OPTION, f"'{output}' is no folder; name another one with -o.")
     try:
@@ -137,7 +139,8 @@ def report(
             NO_RECORDS,
             f"'{folder}' has no records of a run; make some with kernelweave papers run all --fast -o {folder}",
         )
-    page = pages.build([paper.describe() for paper in papers], records, n_others)
+    without = [name for name in PAPERS if not (folder / f"{name}.jsonl").exists()]
+    page = pages.build([paper.describe() for paper in papers], records, n_others, without)
     written = [(output or folder / "report.html", pages.html)]
     if markdown is not None:
         written.append((markdown, pages.markdown))
@@ -163,6 +166,12 @@ def _item(table: int | None, figure: int | None) -> tuple[str | None, int | None
     if table is not None:
         return "table", table
     return ("figure", figure) if figure is not None else (None, None)
+
+
+def _takers(papers: list[Paper]) -> str:
+    """Say which items of the papers take outside estimators."""
+    names = [f"{paper.name} {item.name}" for paper in papers for item in paper.items if item.outside]
+    return f"outside estimators go into {', '.join(names)}" if names else f"nothing of {papers[0].name} does"
 
 
 @contextmanager

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, issparse
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
-from kernelweave.papers.outside import fit_outside, outside
+from kernelweave.papers.outside import acceptable, fit_outside, outside
 
 
 class Seen:
@@ -55,3 +56,18 @@ def test_a_semi_supervised_estimator_sees_all_rows():
     seen = fit_outside(SemiSupervised(), X, y, labeled)
     assert seen.y.tolist() == [0, 1, 0, 1, -1, -1]
     assert len(fit_outside(LabelSpreading(), X, y, labeled).transduction_) == 6
+
+
+@pytest.mark.parametrize("make", [Seen, SemiSupervised])
+def test_sparse_rows_are_made_dense_for_an_estimator_that_does_not_take_them(make):
+    X, y, labeled = csr_array(np.eye(4)), np.array([0, 1, 0, 1]), np.arange(4) < 3
+    given = np.eye(4)[: 4 if make is SemiSupervised else 3]
+    np.testing.assert_array_equal(fit_outside(make(), X, y, labeled).X, given)
+
+
+def test_sparse_rows_stay_sparse_for_an_estimator_that_takes_them():
+    X = csr_array(np.eye(4))
+    assert issparse(acceptable(SVC(), X))
+    assert fit_outside(SVC(), X, np.array([0, 1, 0, 1]), np.arange(4) < 3).support_vectors_.shape[1] == 4
+    assert acceptable(Seen(), np.eye(4)) is not None
+    assert not issparse(acceptable(Seen(), X))

@@ -73,6 +73,11 @@ def test_a_cell_of_the_first_table(method):
     assert 50 < values["accuracy"] <= 100
 
 
+def test_a_cell_that_is_not_printed_is_computed():
+    assert ("Cancer", "SDP_Kim") in {(cell.row, cell.method) for cell in TABLE_1.cells(PAPER.name, 1)}
+    assert "SDP_Kim" not in PAPER.published()["table 1"]["rows"]["Cancer"]
+
+
 @pytest.mark.parametrize("method", [*TABLE_2.methods, "sklearn.neighbors:NearestCentroid"])
 def test_a_cell_of_the_second_table(method):
     values = TABLE_2.run(replace(FIRST["table 2"], method=method), True)

@@ -45,10 +45,10 @@ def tiny(tmp_path_factory):
     return page.build([PAPER.describe()], *current_records([PAPER], folder))
 
 
-def made_up(papers, fast=False):
+def made_up(papers, fast=False, trials=2):
     """Records of every cell of the papers, with numbers that nobody computed."""
     records = []
-    for task in plan(papers, trials=2):
+    for task in plan(papers, trials=trials):
         values = {measure.name: 12.3 + task.cell.trial for measure in task.item.measures}
         for panel in task.item.panels:
             if panel.x is not None:
@@ -114,11 +114,35 @@ def test_missing_failed_generated_and_outdated_records_are_said():
     records[1] |= {"data": "generated"}
     built = page.build([PAPER.describe()], records, n_others=4)
     text = page.html(built)
-    for words in ("2 pairs of row and method", "were generated", "4 records were made", "ValueError: &lt;no&gt;"):
+    for words in ("No number yet for 2 of 4 pairs", "were generated", "4 records were made", "ValueError: &lt;no&gt;"):
         assert words in text
     assert "missing" in text
     assert "ValueError: <no>" in page.markdown(built)
     assert built.counts == {"better": 0, "equal": 0, "worse": 0}
+
+
+def test_trials_and_papers_that_are_not_there_are_said_first():
+    records = [r for r in made_up([PAPER], trials=3) if r["method"] == "one" or r["trial"] < 1]
+    built = page.build([PAPER.describe()], records, without=["other", "third"])
+    assert [view.title for view in built.partial] == ["Table 1"]
+    for text in (page.html(built), page.markdown(built)):
+        before = text[: text.index("Draw numbers.")]
+        assert "There are no records of other, third" in before
+        assert "Only 1 of 3 trials for 2 of 4 pairs of row and method in tiny table 1." in before
+        assert "1 to 3 of 3 trials" in text
+        assert text.count("1 of 3 trials") == 1 + 2 * 3  # the caution, and two rows of three measures
+    whole = page.build([PAPER.describe()], made_up([PAPER], trials=3))
+    assert whole.partial == ()
+    assert page.warnings_of(whole)[0].startswith("Unexplained")
+
+
+def test_warnings_of_cells_are_in_both_forms():
+    records = made_up([PAPER])
+    records[0]["warnings"] = ["It stopped\nearly."]
+    built = page.build([PAPER.describe()], records)
+    for text in (page.html(built), page.markdown(built)):
+        assert "Warnings while computing" in text
+        assert "It stopped early." in " ".join(text.split())
 
 
 def test_one_row_is_a_grid_of_measures_and_several_are_a_grid_each():

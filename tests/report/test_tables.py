@@ -85,7 +85,6 @@ def test_missing_failed_and_absent_cells_are_told_apart():
     }
     assert table.n_missing == 3
     assert table.methods == ("one", "two", "m:C")
-    assert table.cells["a", "m:C", "error"].own
     assert table.errors == ("a, two, trial 0: ValueError: no",)
     assert (table.count("better"), table.count("worse")) == (1, 0)
 
@@ -94,6 +93,17 @@ def test_a_trial_that_failed_leaves_the_others():
     table = join(ITEM, [record(10.0), record(None, trial=1, error="E"), record(14.0, trial=2)])
     assert table.cells["a", "one", "error"].trials == 2
     assert table.n_missing == 3
+
+
+def test_trials_are_counted_against_those_of_the_item():
+    records = [record(10.0, trial=k) for k in range(3)] + [record(10.0, method="two")]
+    table = join(ITEM, records)
+    assert (table.n_trials, table.partial, table.n_missing) == (3, [1], 2)
+    assert table.n_done == {("a", "one"): 3, ("a", "two"): 1, ("b", "one"): 0, ("b", "two"): 0}
+    assert not table.lacking(table.cells["a", "one", "error"])
+    assert table.lacking(table.cells["a", "two", "error"])
+    fast = join(ITEM, [record(10.0, fast=True)])
+    assert (fast.n_trials, fast.partial) == (1, [])
 
 
 def test_fast_generated_and_warned_are_seen():

@@ -161,8 +161,7 @@ TABLE = Item(
     fast_settings={"rows": FAST_SIZES, "C": FAST_COSTS, "C of our own methods": OWN_COSTS[:2]},
     notes=(
         "The paper draws from the 60000 training digits of MNIST; here from 14000 of them.",
-        "Why the printed errors are higher is not known. Earlier trials on one draw came near them with a far too "
-        "large C (L), and with the square of the mean squared distance as the width (R).",
+        "Why the printed errors are higher is not known.",
         "Our own methods penalise the norm of the RKHS: the default library, and cosines to the power of five.",
     ),
     outside=True,

@@ -6,6 +6,8 @@ import importlib
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils import get_tags
 
 
 def outside(method: str) -> Any:
@@ -36,12 +38,14 @@ def outside(method: str) -> Any:
     return estimator
 
 
-def fit_outside(estimator: Any, X: np.ndarray, y: np.ndarray, labeled: np.ndarray) -> Any:
+def fit_outside(estimator: Any, X: Any, y: np.ndarray, labeled: np.ndarray) -> Any:
     """Fit on the labelled rows; a semi-supervised estimator gets all rows, with -1 for those unlabelled.
 
     Semi-supervised are those of ``sklearn.semi_supervised``, those with a parameter ``unlabeled``, and those with an
-    attribute ``semi_supervised`` that is true. ``y`` holds no -1.
+    attribute ``semi_supervised`` that is true. ``y`` holds no -1. Sparse rows are made :func:`acceptable`, as
+    those must be that it predicts.
     """
+    X = acceptable(estimator, X)
     names = estimator.get_params() if hasattr(estimator, "get_params") else {}
     known = type(estimator).__module__.startswith("sklearn.semi_supervised") or "unlabeled" in names
     if getattr(estimator, "semi_supervised", known):
@@ -49,3 +53,9 @@ def fit_outside(estimator: Any, X: np.ndarray, y: np.ndarray, labeled: np.ndarra
         marked[labeled] = y[labeled]
         return estimator.fit(X, marked)
     return estimator.fit(X[labeled], y[labeled])
+
+
+def acceptable(estimator: Any, X: Any) -> Any:
+    """Return the rows, made dense where they are sparse and the estimator does not say that it takes such."""
+    takes_sparse = hasattr(estimator, "__sklearn_tags__") and get_tags(estimator).input_tags.sparse
+    return X.toarray() if issparse(X) and not takes_sparse else X

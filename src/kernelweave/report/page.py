@@ -1,7 +1,8 @@
 """One page from the records of a run: a self-contained HTML file, or Markdown for a repository.
 
-Both show the same: a count of verdicts, what lacks a reason, and for each item its drawings, its numbers beside the
-printed ones, the reasons, and in a fold the protocol and the settings. The drawings are tables of numbers in Markdown.
+Both show a count of verdicts, what is missing or lacks a reason, and for each item its numbers beside the printed ones,
+the reasons, and in a fold the protocol, the settings and the warnings. HTML has the drawings; Markdown has of them some
+points of the curves of the first trial.
 """
 
 from __future__ import annotations
@@ -26,7 +27,6 @@ class Grid:
     """Numbers in lines and columns; ``judged`` if verdicts are meant."""
 
     title: str
-    corner: str
     head: tuple[str, ...]
     lines: tuple[tuple[str, tuple[Compared | None, ...]], ...]
     judged: bool
@@ -54,13 +54,14 @@ class ItemView:
         return [] if self.table.fast else self.table.worse
 
     @property
-    def trials(self) -> str:
-        """How many trials stand behind the numbers, in words."""
-        counts = sorted({cell.trials for cell in self.table.cells.values() if cell.trials})
-        if not counts:
-            return "no trial yet"
-        many = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
-        return f"{many} trial{'' if counts[-1] == 1 else 's'}"
+    def made(self) -> str:
+        """How many trials stand behind the numbers, and of what kind, in words."""
+        counts = sorted({n for n in self.table.n_done.values() if n})
+        total = self.table.n_trials if self.table.partial else None
+        words = [_trials(counts, total) if counts else "no trial yet"]
+        words += ["fast run"] if self.table.fast else []
+        words += ["generated data"] if self.table.generated else []
+        return ", ".join(words)
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,8 @@ class Page:
     counts: dict[str, int]
     unexplained: tuple[tuple[ItemView, Compared], ...]
     missing: tuple[tuple[ItemView, int], ...]
+    partial: tuple[ItemView, ...]
+    without: tuple[str, ...]
     fast: bool
     generated: bool
     dates: str
@@ -78,7 +81,12 @@ class Page:
     n_others: int
 
 
-def build(sections: Sequence[dict[str, Any]], records: Sequence[dict[str, Any]], n_others: int = 0) -> Page:
+def build(
+    sections: Sequence[dict[str, Any]],
+    records: Sequence[dict[str, Any]],
+    n_others: int = 0,
+    without: Sequence[str] = (),
+) -> Page:
     """Join descriptions and records to a page.
 
     Parameters
@@ -89,6 +97,8 @@ def build(sections: Sequence[dict[str, Any]], records: Sequence[dict[str, Any]],
         One for each cell.
     n_others : int
         Records that were left out, since they were made with other settings.
+    without : sequence of str
+        Names of papers that have no records, and no section.
     """
     papers = []
     for section in sections:
@@ -104,6 +114,8 @@ def build(sections: Sequence[dict[str, Any]], records: Sequence[dict[str, Any]],
         counts={verdict: sum(view.table.count(verdict) for view in every) for verdict in VERDICTS},
         unexplained=tuple((view, cell) for view in every for cell in view.to_explain if not cell.why),
         missing=tuple((view, view.table.n_missing) for view in every if view.table.n_missing),
+        partial=tuple(view for view in every if view.table.partial),
+        without=tuple(without),
         fast=any(view.table.fast for view in every),
         generated=any(view.table.generated for view in every),
         dates=" to ".join(dict.fromkeys([*dates[:1], *dates[-1:]])),
@@ -170,7 +182,7 @@ def _grids(table: ItemTable) -> Iterator[Grid]:
         names = [measure["name"] for measure in item["measures"]]
         heads = tuple(_head(measure) for measure in item["measures"])
         lines = tuple((method, tuple(cells.get((method, name)) for name in names)) for method in table.methods)
-        yield Grid(row, "", heads, lines, judged=True)
+        yield Grid(row, heads, lines, judged=True)
         return
     for measure in sorted(item["measures"], key=lambda measure: measure["better"] is None):
         mine = {(c.row, c.method): c for c in table.cells.values() if c.measure == measure["name"]}
@@ -179,7 +191,7 @@ def _grids(table: ItemTable) -> Iterator[Grid]:
         rows = [row for row in item["rows"] if any((row, method) in shown for method in methods)]
         lines = tuple((row, tuple(mine.get((row, method)) for method in methods)) for row in rows)
         if lines:
-            yield Grid(_head(measure), "", tuple(methods), lines, judged=measure["better"] is not None)
+            yield Grid(_head(measure), tuple(methods), lines, judged=measure["better"] is not None)
 
 
 def _head(measure: dict[str, Any]) -> str:
@@ -212,7 +224,7 @@ def _markdown_lines(page: Page) -> Iterator[str]:
 
 def _markdown_item(view: ItemView) -> Iterator[str]:
     yield f"\n### {view.title}: {view.item['caption']}\n"
-    yield f"{view.trials}{', fast run' if view.table.fast else ''}.\n"
+    yield f"{view.made}.\n"
     for grid in view.grids:
         yield f"**{grid.title}**\n"
         yield "| | " + " | ".join(_star(view, name) for name in grid.head) + " |"
@@ -241,6 +253,9 @@ def _markdown_item(view: ItemView) -> Iterator[str]:
         yield from (f"- {name}: {value}" for name, value in view.item["fast_settings"].items())
     for note in [*view.item["notes"], *filter(None, [view.item["published"].get("note")])]:
         yield f"\n{note}"
+    if view.table.warnings:
+        yield "\nWarnings while computing:\n"
+        yield from (f"- {' '.join(text.split())}" for text in view.table.warnings)
     yield "\n</details>"
 
 
@@ -251,12 +266,27 @@ def warnings_of(page: Page) -> list[str]:
         found.append("This is a fast run: few trials, small samples and short grids. It shows that everything runs.")
     if page.generated:
         found.append("Some data were not at hand and were generated: those numbers are not compared.")
-    found += [f"{n} pairs of row and method have no number yet in {_where(view)}." for view, n in page.missing]
+    if page.without:
+        found.append(f"There are no records of {', '.join(page.without)}: what is not computed is not shown.")
+    for view, n in page.missing:
+        found.append(f"No number yet for {n} of {len(view.table.n_done)} pairs of row and method in {_where(view)}.")
+    for view in page.partial:
+        some, n_pairs = view.table.partial, len(view.table.n_done)
+        found.append(
+            f"Only {_trials(some, view.table.n_trials)} for {len(some)} of {n_pairs} pairs of row and method in "
+            f"{_where(view)}."
+        )
     for view, cell in page.unexplained:
         found.append(f"Unexplained: {_where(view)}, {cell.row}, {cell.method}, {cell.measure} is worse than printed.")
     if page.n_others:
         found.append(f"{page.n_others} records were made with other settings and are left out.")
     return found
+
+
+def _trials(counts: Sequence[int], total: int | None = None) -> str:
+    """Return numbers of trials, sorted, in words, such as ``2 to 5 of 30 trials``."""
+    many = f"{counts[0]}" if counts[0] == counts[-1] else f"{counts[0]} to {counts[-1]}"
+    return f"{many}{f' of {total}' if total else ''} trial{'' if (total or counts[-1]) == 1 else 's'}"
 
 
 def _where(view: ItemView) -> str:
@@ -276,6 +306,8 @@ def _markdown_cell(view: ItemView, cell: Compared | None) -> str:
         return cell.status if cell.printed is None else f"{cell.status}; printed {number(cell.printed, n)}"
     assert cell.mean is not None
     text = f"**{number(cell.mean, n)}**" + (f" ({number(cell.sd, n)})" if cell.sd is not None else "")
+    if view.table.lacking(cell):
+        text += f" {_trials([cell.trials], view.table.n_trials)}"
     if cell.printed is None:
         return text
     sd = f" ({number(cell.printed_sd, n)})" if cell.printed_sd is not None else ""

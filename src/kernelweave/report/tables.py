@@ -37,16 +37,19 @@ class Compared:
     difference: float | None = None
     verdict: str = ""
     why: str = ""
-    own: bool = False
 
 
 @dataclass(frozen=True)
 class ItemTable:
-    """All compared numbers of an item, with what a reader must know of its records."""
+    """All compared numbers of an item, with what a reader must know of its records.
+
+    ``n_done``: how many trials of a row and method have values, of the ``n_trials`` that the item has.
+    """
 
     item: dict[str, Any]
     methods: tuple[str, ...]
     cells: dict[tuple[str, str, str], Compared]
+    n_done: dict[tuple[str, str], int]
     fast: bool
     generated: bool
     errors: tuple[str, ...]
@@ -57,10 +60,23 @@ class ItemTable:
         return sum(cell.verdict == verdict for cell in self.cells.values())
 
     @property
+    def n_trials(self) -> int:
+        """Trials of a whole run, or of a fast one."""
+        return int(self.item["fast_trials" if self.fast else "trials"])
+
+    @property
     def n_missing(self) -> int:
         """Pairs of row and method without a value."""
-        lacking = {(c.row, c.method) for c in self.cells.values() if c.status in ("missing", "failed")}
-        return len(lacking)
+        return sum(n == 0 for n in self.n_done.values())
+
+    @property
+    def partial(self) -> list[int]:
+        """Numbers of trials of those pairs of row and method that have some, and not all."""
+        return sorted(n for n in self.n_done.values() if 0 < n < self.n_trials)
+
+    def lacking(self, cell: Compared) -> bool:
+        """Say whether a cell rests on fewer trials than the item has."""
+        return cell.trials < self.n_trials
 
     @property
     def worse(self) -> list[Compared]:
@@ -73,22 +89,23 @@ def join(item: dict[str, Any], records: Sequence[dict[str, Any]]) -> ItemTable:
     outside = dict.fromkeys(r["method"] for r in records if r["method"] not in item["methods"])
     methods = (*item["methods"], *outside)
     absent = {tuple(pair) for pair in item["absent"]}
-    own = {*item["own"], *outside}
     generated = any(record.get("data") == "generated" for record in records)
-    cells = {}
+    cells, n_done = {}, {}
     for row in item["rows"]:
         for method in methods:
-            if (row, method) in absent or (method in outside and not _of(records, row, method)):
+            mine = _of(records, row, method)
+            if (row, method) in absent or (method in outside and not mine):
                 continue
+            n_done[row, method] = sum("error" not in record for record in mine)
             for measure in item["measures"]:
-                cell = compare(item, measure, row, method, _of(records, row, method), method in own, generated)
-                cells[row, method, measure["name"]] = cell
+                cells[row, method, measure["name"]] = compare(item, measure, row, method, mine, generated)
     failed = (f"{r['row']}, {r['method']}, trial {r['trial']}: {r['error']}" for r in records if "error" in r)
     said = (text for record in records for text in record.get("warnings", ()))
     return ItemTable(
         item,
         methods,
         cells,
+        n_done,
         any(record["fast"] for record in records),
         generated,
         tuple(failed),
@@ -102,13 +119,12 @@ def compare(
     row: str,
     method: str,
     records: Sequence[dict[str, Any]],
-    own: bool = False,
     generated: bool = False,
 ) -> Compared:
     """Return one measure of a row and method from its records."""
     name = measure["name"]
     printed, printed_sd = _printed(item["published"], row, method, name)
-    known: dict[str, Any] = {"row": row, "method": method, "measure": name, "own": own}
+    known: dict[str, Any] = {"row": row, "method": method, "measure": name}
     known |= {"printed": printed, "printed_sd": printed_sd}
     done = [record["values"] for record in records if "error" not in record]
     if not done:
