@@ -51,6 +51,7 @@ DISTINCT, NARROW = "Wi-Fi, distinct rows", "Label-aware kernel, narrow"
 LOCATORS = ("SVR", "Gaussian field", "Label-aware kernel", NARROW)
 UNHEARD = -100.0  # dBm
 N_SHOWN = 300  # places of the map
+N_LANDMARKS = 200  # of the times in Figure 3
 N_UNLABELED = tuple(map(str, range(200, 2001, 300)))
 WIDTH_ROWS = ("0.1", "0.2", "1.0", "5.0", "10.0", "20.0", "50.0")
 
@@ -187,25 +188,24 @@ def _generated_places(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray,
     return X, Y, np.arange(len(Y)) % 5 == 0
 
 
-def locator(method: str, multiple: float | None = None) -> Any:
+def locator(method: str, multiple: float | None = None, n_landmarks: int | None = None) -> Any:
     """Return a semi-supervised regression method; without a multiple, at its own gamma."""
     own, epsilon = (50.0, 0.01) if method == NARROW else (20.0, 0.05)
     kernel = RBF(multiple=own if multiple is None else multiple)
     if method == "Gaussian field":
         return HarmonicRegressor(kernel=kernel)
-    return LearnedKernelRegressor(LabelAwareKernelLearner(kernel, n_eigenvectors=SHARE), C=1.0, epsilon=epsilon)
+    learner = LabelAwareKernelLearner(kernel, n_eigenvectors=SHARE, n_landmarks=n_landmarks)
+    return LearnedKernelRegressor(learner, C=1.0, epsilon=epsilon)
 
 
-def located(
-    method: str, X: np.ndarray, Y: np.ndarray, labeled: np.ndarray, multiple: float | None = None
-) -> np.ndarray:
+def located(method: str, X: np.ndarray, Y: np.ndarray, labeled: np.ndarray) -> np.ndarray:
     """Return the places that a method predicts for all rows."""
     if method == "SVR":
         gamma = RBF(multiple=5.0).fitted(X, np.random.default_rng(0), None).gamma
         machines = [SVR(gamma=gamma, C=1.0, epsilon=0.05).fit(X[labeled], Y[labeled, k]) for k in range(2)]
         return np.column_stack([machine.predict(X) for machine in machines])
     given = np.where(labeled[:, None], Y, np.nan)
-    return np.asarray(locator(method, multiple).fit(X, given).transduction_)
+    return np.asarray(locator(method).fit(X, given).transduction_)
 
 
 def map_of_places(cell: Cell, fast: bool) -> dict[str, Any]:
@@ -225,15 +225,18 @@ def map_of_places(cell: Cell, fast: bool) -> dict[str, Any]:
 def growth_and_widths(cell: Cell, fast: bool) -> dict[str, Any]:
     """Measure the time with so many unlabelled rows, or the error at so many times the usual gamma."""
     X, Y, labeled, source = places("Wi-Fi", fast)
-    multiple = None
+    multiple, n_landmarks = None, None
     if cell.row in N_UNLABELED:
+        n_landmarks = N_LANDMARKS
         n_unlabeled = int(cell.row) if not fast else int(cell.row) // 4
         kept = np.sort(np.r_[np.flatnonzero(labeled), np.flatnonzero(~labeled)[:n_unlabeled]])
         X, Y, labeled = X[kept], Y[kept], labeled[kept]
     else:
         multiple = float(cell.row)
-    started = time.perf_counter()
-    estimated = located(cell.method, X, Y, labeled, multiple)
+    given = np.where(labeled[:, None], Y, np.nan)
+    for _ in range(2):
+        started = time.perf_counter()
+        estimated = locator(cell.method, multiple, n_landmarks).fit(X, given).transduction_
     seconds = time.perf_counter() - started
     error = float(np.square(estimated - Y)[~labeled].mean())
     return {"data": source, "time": seconds, "mean squared error": error}
@@ -360,8 +363,11 @@ FIGURE_3 = Item(
     ),
     run=growth_and_widths,
     trials=1,
-    protocol="As Figure 2. The Gaussian field solves a dense system of all unlabelled rows, as the paper's did; gamma "
-    "is a multiple of one over the mean squared distance.",
+    protocol="As Figure 2. The Gaussian field solves a dense system of all unlabelled rows, as the paper's did. For "
+    "the times (of a second fit, since the first one may compile) eigenvectors are computed from 200 landmarks, as the "
+    "paper's algorithm is meant to be linear; for the errors from all rows. Gamma is a multiple of one over the mean "
+    "squared distance.",
+    version=2,
     settings={"rows": "all", "unlabelled rows": N_UNLABELED, "widths": WIDTH_ROWS},
     fast_settings={"rows": 2 * N_FAST},
 )

@@ -65,7 +65,10 @@ def draw(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[str
             if panel["x"] is None:
                 _name_places(axes, panel["rows"] or item["rows"])
         if len(axes.get_legend_handles_labels()[1]) > 1:
-            axes.legend()
+            if panel["style"] in ("bars", "links"):  # these leave no room inside
+                figure.legend(loc="outside lower center", ncols=2)
+            else:
+                axes.legend()
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return _embedded(text.getvalue(), prefix, f"{item['name']}: {panel['title']}")
