@@ -20,7 +20,7 @@ def test_all_methods_of_a_trial_see_the_same_labels():
     assert np.bincount(found.y[labeled]).tolist() == [label_aware.FAST_PER_CLASS] * 2
 
 
-@pytest.mark.parametrize("method", [*TABLE.methods, "sklearn.semi_supervised:LabelSpreading"])
+@pytest.mark.parametrize("method", [*TABLE.methods, "sklearn.svm:SVC"])
 def test_a_cell_of_the_table(method):
     values = TABLE.run(replace(FIRST, method=method), True)
     assert 0 <= values["error"] < 50
@@ -47,11 +47,11 @@ def test_the_alignment_is_its_definition():
     assert label_aware.alignment(features, y) == pytest.approx(expected)
 
 
-def test_label_aware_vectors_are_better_aligned_than_those_of_the_laplacian():
+def test_label_aware_vectors_are_better_aligned_than_most_of_the_laplacian():
     cells = [replace(next(FIGURE_1.cells(PAPER.name, 1)), method=method) for method in FIGURE_1.methods]
     aware, plain = (FIGURE_1.run(cell, True) for cell in cells)
     assert len(aware["score"]) == len(aware["place"]) == 2
-    assert aware["best"] > np.median(plain["score"])
+    assert min(aware["score"]) > np.quantile(plain["score"], 0.9)
 
 
 @pytest.mark.parametrize("method", FIGURE_2.methods)
