@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -209,17 +210,17 @@ class LearnedKernelEstimator(CompositeModel):
     def _precisions(self) -> list[Any]:
         return [np.float64, np.float32]
 
+    @abstractmethod
     def _problems(self, sample: Sample, C: Any, kept: np.ndarray | slice) -> list[DualProblem]:
         """State the dual of each output, for some of the labelled rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _losses(self, values: np.ndarray, sample: Sample, held: np.ndarray) -> np.ndarray:
         """Return the loss of outputs at each of some held-out labelled rows."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _keep_outputs(self, values: np.ndarray, X: Any, sample: Sample) -> None:
         """Keep what is predicted for the rows of the fit."""
-        raise NotImplementedError
 
 
 class LearnedKernelClassifier(SemiSupervisedClasses, LearnedKernelEstimator):
