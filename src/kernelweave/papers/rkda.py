@@ -33,7 +33,7 @@ class Source(NamedTuple):
     stream: int | None = None
 
 
-# With the trial these seed the draws of rows; benchmarks/rkda_tables has the same, so that both draw the same rows.
+# With the trial these seed the draws of rows. They are lengths of names, kept so that the rows stay the same.
 USPS_STREAM, WAVEFORM_STREAM = 6, 8
 BINARY = {
     "Sonar": Source("sonar", MinMaxScaler),
