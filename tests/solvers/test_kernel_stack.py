@@ -29,6 +29,14 @@ def test_the_weighted_sum_is_that_of_dense_matrices(n, n_dense):
     assert found.dtype == np.float64
 
 
+@pytest.mark.parametrize("rows", [np.array([0, 3, 4, 70]), np.array([2])])
+def test_the_stack_at_some_rows_holds_the_same_kernels(rows):
+    members, scales, matrices = kernels()
+    few = KernelStack(members, scales).at(rows)
+    weights = np.random.default_rng(2).uniform(size=len(members))
+    assert few.combine(weights) == pytest.approx(np.tensordot(weights, matrices, 1)[np.ix_(rows, rows)], rel=1e-12)
+
+
 def test_a_ridge_may_differ_from_point_to_point():
     stack = KernelStack([np.eye(3)])
     assert stack.combine(np.array([2.0]), np.arange(3.0)) == pytest.approx(np.diag([2.0, 3.0, 4.0]))

@@ -351,3 +351,59 @@ def test_arguments_that_make_no_sense_are_refused():
         mkl.solve(stack, problem, norm=2.0, method="reduced_gradient")
     with pytest.raises(ValueError, match="start must hold a weight >= 0 for each of the 6 kernels"):
         mkl.solve(stack, problem, start=np.zeros(6))
+
+
+N_MANY = mkl.ONE_IN * mkl.FEWEST + 7  # rows enough for a start from fewer
+
+
+def equal(members):
+    return np.ones(len(members))
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+@pytest.mark.parametrize("C, ridge", [(10.0, 0.0), (np.inf, 0.1)])
+def test_first_weights_from_fewer_rows_lead_to_the_same_optimum_in_fewer_steps(C, ridge, norm):
+    members, scales, y = kernels(4, N_MANY)
+    stack, problem = KernelStack(members, scales), classification(C, y)
+    from_equal = mkl.solve(stack, [problem], ridge=ridge, norm=norm, start=equal(members))
+    from_few = mkl.solve(stack, [problem], ridge=ridge, norm=norm)
+    assert from_few.status is Status.CONVERGED
+    assert from_few.history[0]["objective"] < from_equal.history[0]["objective"]
+    assert from_few.extra["n_solves"] <= from_equal.extra["n_solves"]
+    both = [mkl.solve(stack, [problem], ridge=ridge, norm=norm, start=s, tol=1e-8) for s in (None, equal(members))]
+    assert both[0].objective == pytest.approx(both[1].objective, rel=1e-7)
+
+
+def test_first_weights_from_fewer_rows_of_several_machines_with_shared_rows():
+    members, scales, y = kernels(5, N_MANY)
+    targets = np.random.default_rng(0).normal(size=N_MANY) + y
+    problems, stack = [classification(3.0, y), regression(2.0, targets, 0.1)], KernelStack(members, scales)
+    found = mkl.solve(stack, problems, tol=1e-7)
+    assert found.history[0]["n_active"] < len(members)
+    assert found.objective == pytest.approx(
+        mkl.solve(stack, problems, tol=1e-7, start=equal(members)).objective, rel=1e-6
+    )
+
+
+@pytest.mark.parametrize("n_rare", [1, 2, 3])
+def test_a_class_that_fewer_rows_may_miss_does_no_harm(n_rare):
+    members, scales, y = kernels(6, N_MANY)
+    y = np.where(np.arange(N_MANY) < n_rare, 1.0, -1.0)
+    found = mkl.solve(KernelStack(members, scales), [classification(5.0, y)], tol=1e-6)
+    again = mkl.solve(KernelStack(members, scales), [classification(5.0, y)], tol=1e-6, start=equal(members))
+    assert found.status is Status.CONVERGED
+    assert found.objective == pytest.approx(again.objective, rel=2e-6)
+
+
+def test_all_weights_start_equal_where_fewer_rows_could_mislead():
+    members, scales, y = kernels(7, N_MANY)
+    given = {"linear": -y, "lower": np.minimum(0.0, y), "upper": np.maximum(0.0, y)}
+    few_take_part = DualProblem(*(v[:50] for v in given.values()), index=np.arange(50))
+    all_at_the_end = DualProblem(**given, total=float(np.sum(y > 0)))  # no room for fewer rows with a wider box
+    for stack, problem in (
+        (KernelStack(members, scales), few_take_part),
+        (KernelStack([*members, Diagonal(np.ones(N_MANY))]), classification(np.inf, y)),
+    ):
+        assert mkl.solve(stack, [problem]).history[0]["n_active"] == len(stack)
+    found = mkl.solve(KernelStack(members, scales), [all_at_the_end], tol=1e-6)
+    assert found.extra["duals"][0] == pytest.approx(given["upper"], abs=1e-9)

@@ -98,3 +98,15 @@ def test_the_outer_gap_vanishes_at_no_weights_but_the_best(norm):
     assert value.outer_gap == pytest.approx(0.5 * (best - value.weights @ q), rel=5e-3)
     assert value.gap == value.outer_gap + value.inner_gap
     assert value.relative_gap == pytest.approx(value.gap / value.objective)
+
+
+def test_a_problem_of_fewer_rows_that_stand_for_copies_has_the_same_value():
+    svm = machines(3, n=20)
+    copies = np.repeat(np.arange(20), 3)  # each row three times
+    stack = svm.stack.at(copies)
+    many = [DualProblem(p.linear[copies], p.lower[copies], p.upper[copies], index=np.arange(60)) for p in svm.problems]
+    rows = np.arange(1, 60, 3)
+    few = [p.at(rows, 1 / 3) for p in many]
+    assert few[0].rows == pytest.approx(np.arange(20))
+    whole, part = WeightedSVM(stack, many, ridge=0.3), WeightedSVM(stack.at(rows), few, ridge=0.1)
+    assert part.solve(WEIGHTS, 1e-10).dual == pytest.approx(whole.solve(WEIGHTS, 1e-10).dual, rel=1e-8)

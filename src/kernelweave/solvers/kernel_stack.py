@@ -75,6 +75,10 @@ class KernelStack:
         """Return the diagonals of the scaled kernels, shape (n_kernels, n_points)."""
         return np.array([_diagonal(member) / scale for member, scale in zip(self.members, self.scales, strict=True)])
 
+    def at(self, rows: np.ndarray) -> KernelStack:
+        """Return the stack over some of the points; the scales stay as they are."""
+        return KernelStack([_at(member, rows) for member in self.members], self.scales)
+
     def combine(self, weights: np.ndarray, ridge: float | np.ndarray = 0.0) -> np.ndarray:
         """Return the weighted sum of the scaled kernels, plus ``ridge`` in the diagonal.
 
@@ -206,6 +210,14 @@ def _entries(member: Member) -> np.ndarray:
     if isinstance(member, Factor):
         return member.Z
     return member.values if isinstance(member, Diagonal) else member
+
+
+def _at(member: Member, rows: np.ndarray) -> Member:
+    if isinstance(member, Factor):
+        return Factor(member.Z[rows])
+    if isinstance(member, Diagonal):
+        return Diagonal(member.values[rows])
+    return member[rows].take(rows, axis=1)  # faster than np.ix_
 
 
 def _diagonal(member: Member) -> np.ndarray:

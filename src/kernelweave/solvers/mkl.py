@@ -39,11 +39,14 @@ STEPS: dict[str, Callable[[WeightedSVM, Callable[[Value], float]], Step]] = {
     "group_lasso": GroupLassoStep,
 }
 INNER = 0.1  # of the gap that is left, but not less than of the tolerance: the accuracy of the machines
+NEWTON_LEAVES = 0.1  # of the gap, or less: the next machines are made accurate for what will be left
 COARSEST = 1e-3  # accuracy of the first machines
 FINER = 0.1  # times the accuracy of the machines, where a step improves neither J nor the gap
 FINEST = 1e-8  # of the accuracy asked for at first: with stalls at this, rounding is to blame
 N_STALLS = 10  # in a row
 ROUNDING = 1e-13  # of J: a smaller decrease is none
+ONE_IN, FEWEST = 5, 100  # rows, and the least number of them, from which Newton's first weights are learned
+FEW_TOL = 1e-2  # relative gap of these weights: rows that are left out matter more than a smaller one
 SPREAD = 0.1  # share of equal weights in the start of the group-lasso updates, which cannot leave zero
 
 
@@ -101,7 +104,8 @@ def solve(
     method : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}
         The reduced gradient is for the norm 1 only.
     start : ndarray of shape (n_kernels,), optional
-        Weights to start from, brought to norm 1; equal by default.
+        Weights to start from, brought to norm 1; by default equal ones. Newton's method, where there are many points,
+        first learns those of a fifth of them.
     start_duals : sequence of ndarray, optional
         Signed duals of each machine to start from.
     tol : float
@@ -117,8 +121,8 @@ def solve(
         ``x`` holds the weights; the objective is the primal value of the machines, which is J up to their own gap, and
         the certificate bounds how far it is above the optimum. ``extra`` has the signed "duals" and the "multipliers"
         of the machines (the offsets of their decision functions, with the other sign), the quadratic "forms" q, and
-        "n_solves", how often each machine was trained. A step that was not of the method asked for says so in
-        ``history``.
+        "n_solves", how often each machine was trained on all points. A step that was not of the method asked for says
+        so in ``history``.
 
     Examples
     --------
@@ -131,8 +135,10 @@ def solve(
     if not norm >= 1.0:
         raise ValueError(f"norm must be at least 1; got {norm!r}. Below 1 the weights have many local optima.")
     machines = WeightedSVM(stack, problems, ridge, norm)
-    course = _Course(machines, tol, callback)
+    course = _Course(machines, tol, NEWTON_LEAVES if method == "newton" else 1.0, callback)
     step = STEPS[method](machines, course.accuracy)
+    if start is None and start_duals is None and method == "newton":
+        start = _weights_of_few(machines, max_iter)
     value = machines.solve(_first_weights(start, len(stack), norm, method), max(INNER * tol, COARSEST), start_duals)
     if not np.isfinite(value.objective):
         raise ValueError(
@@ -154,11 +160,39 @@ def _first_weights(start: np.ndarray | None, n_kernels: int, norm: float, method
     return normalised((1 - SPREAD) * weights + SPREAD * equal, norm) if method == "group_lasso" else weights
 
 
+def _weights_of_few(machines: WeightedSVM, max_iter: int) -> np.ndarray | None:
+    """Return the weights learned from every so many rows, in the order of the linear terms; None where they are few.
+
+    Each row then stands for several, so the box is wider and the ridge smaller by as much. A box without end is left
+    alone: at weights without the identity J could be infinite.
+    """
+    problems, n_points = machines.problems, machines.stack.n_points
+    linear = [np.bincount(p.rows, weights=p.linear, minlength=n_points) for p in problems]
+    taking_part = np.isin(np.arange(n_points), np.concatenate([p.rows for p in problems]))
+    order = np.lexsort([*linear, ~taking_part])[: taking_part.sum()]
+    bounded = all(np.isfinite(p.lower).all() and np.isfinite(p.upper).all() for p in problems)
+    rows = np.sort(order[ONE_IN // 2 :: ONE_IN])
+    if len(rows) < FEWEST or not (bounded or np.all(machines.ridge > 0.0)):
+        return None
+    share = len(rows) / len(order)
+    few = [p.at(rows, share) for p in problems]
+    if not all(p.total is None or p.lower.sum() <= p.total <= p.upper.sum() for p in few):
+        return None
+    return solve(
+        machines.stack.at(rows),
+        few,
+        ridge=share * machines.ridge[rows],
+        norm=machines.norm,
+        tol=FEW_TOL,
+        max_iter=max_iter,
+    ).x
+
+
 class _Course:
     """The best value so far, the history, and why it ended."""
 
-    def __init__(self, machines: WeightedSVM, tol: float, callback: Callable[[MKLState], object] | None):
-        self.machines, self.tol, self.callback = machines, tol, callback
+    def __init__(self, machines: WeightedSVM, tol: float, leaves: float, callback: Callable[[MKLState], object] | None):
+        self.machines, self.tol, self.leaves, self.callback = machines, tol, leaves, callback
         self.history: list[dict[str, Any]] = []
         self.started, self.name = time.perf_counter(), "start"
         self.n_stalls, self.fineness = 0, 1.0
@@ -168,7 +202,7 @@ class _Course:
 
     def accuracy(self, value: Value) -> float:
         """Return the relative accuracy of the machines after a value."""
-        return self.fineness * max(INNER * self.tol, min(COARSEST, INNER * value.relative_gap))
+        return self.fineness * max(INNER * self.tol, min(COARSEST, INNER * self.leaves * value.relative_gap))
 
     def refined(self, value: Value) -> Value:
         """Return the value with more accurate machines, if it is their gap that keeps it from the tolerance."""
