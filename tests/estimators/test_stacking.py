@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
-from kernelweave import RBF, FromCallable, KernelLibrary, Linear, Precomputed
-from kernelweave.estimators.stacking import StackedKernels, is_definite, require_memory, stack_kernels
+from kernelweave import RBF, FromCallable, KernelLibrary, Linear, Polynomial, Precomputed
+from kernelweave.estimators.stacking import StackedKernels, any_kernel, is_definite, require_memory, stack_kernels
 from kernelweave.solvers.kernel_stack import Factor, KernelStack
 
 N = 40
@@ -50,6 +50,25 @@ def test_the_scales_are_those_of_the_centred_kernel(share):
 def test_a_constant_kernel_is_not_scaled(scale):
     found = stacked(FromCallable(lambda A, B: np.full((len(A), len(B)), 5.0)), scale=scale)
     np.testing.assert_array_equal(found.scales, [1.0])
+
+
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(degree=2)], ids=str)
+@pytest.mark.parametrize("offset", [1e6, 1e8, 1e12])
+def test_rows_too_far_from_the_origin_are_refused(kernel, offset):
+    with pytest.raises(ValueError, match=r"varies by .* of its values.*Centre the features"):
+        stacked(kernel, data=X + offset)
+    equal_rows = np.full((N, 3), offset)
+    np.testing.assert_array_equal(stacked(kernel, data=equal_rows).scales, [1.0])
+
+
+def test_rows_far_from_the_origin_are_taken_while_digits_last():
+    found = stacked(Linear(), data=X + 1e3)
+    assert found.scales == pytest.approx(stacked(Linear()).scales, rel=1e-6)
+
+
+def test_the_advice_fits_the_task():
+    assert any_kernel("MKLRegressor") == "CGBoostRegressor or SSMKRegressor, which take any kernel"
+    assert any_kernel("TSVMClassifier").startswith("CGBoostClassifier or SSMKClassifier")
 
 
 def test_some_rows_have_the_scale_of_all():

@@ -23,7 +23,7 @@ from ..solvers.result import Certificate, SolverResult, Status
 from ..solvers.weighted_svm import DualProblem, WeightedSVM
 from .base import KernelEstimator, Sample, is_count, is_positive, require
 from .progress import announce
-from .stacking import StackedKernels, is_definite, require_memory, stack_kernels
+from .stacking import StackedKernels, any_kernel, is_definite, require_memory, stack_kernels
 
 SOLVERS = ("newton", "projected_gradient", "reduced_gradient", "group_lasso")
 REMEDIES = {
@@ -83,10 +83,11 @@ class CompositeModel(KernelEstimator):
         """Refuse what is not positive semi-definite: the machines need not have met it."""
         doubtful = [p for p, entry in enumerate(bound.entries) if not entry.kernel.is_psd]
         if not (proven and all(not w[doubtful].any() or is_definite(stack.combine(w), rounding) for w in weights)):
+            owner = type(self).__name__
             raise ValueError(
-                f"The combined kernel is not positive semi-definite, as {type(self).__name__} requires. "
-                "KernelLibrary(...).diagnose(X) shows which kernel is not; leave it out, or use CGBoostClassifier or "
-                "SSMKClassifier, which take any kernel."
+                f"The combined kernel is not positive semi-definite, as {owner} requires. "
+                "KernelLibrary(...).diagnose(X) shows which kernel is not; leave it out, or use "
+                f"{any_kernel(owner)}."
             )
 
     def _keep_expansion(

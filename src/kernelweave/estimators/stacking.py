@@ -12,6 +12,8 @@ from ..kernels.bound_library import BoundLibrary
 from ..solvers.kernel_stack import LARGE, Factor, Member
 
 CONSTANT = 1e-12  # of the mean diagonal: a kernel that varies by less says nothing
+LOST = 1e-10  # of it: where the origin is so far away, little is left of the variation after rounding
+EQUAL = 1e-14  # of it: diagonals that differ by less are equal
 ASYMMETRY = 1e-8  # of the largest entry
 NEGATIVE, ROUNDINGS = 1e-9, 10.0  # of the trace, and times the precision: eigenvalues above minus this may be rounding
 EPS = float(np.finfo(float).eps)
@@ -104,6 +106,12 @@ def stack_kernels(
                 f"The kernel {name} has values of about {size:.1e}, too small to compute with. Scale the features, "
                 "with a StandardScaler for instance."
             )
+        if spread <= LOST * size and np.ptp(diagonal) > EQUAL * size:
+            raise ValueError(
+                f"The kernel {name} varies by {max(spread, 0.0) / size:.0e} of its values, and rounding leaves little "
+                "of that: the rows are far from the origin against their distances. Centre the features, with a "
+                "StandardScaler for instance."
+            )
         if spread <= CONSTANT * size:
             scales[p] = 1.0  # the offset absorbs a constant kernel, whatever its scale
         rounding = max(rounding, float(np.finfo((K if Z is None else Z).dtype).eps))
@@ -142,6 +150,12 @@ def require_room(n_bytes: float, what: str, advice: str) -> None:
         raise MemoryError(f"{what}, about {n_bytes / 2**30:.1f} GB of the {memory / 2**30:.1f} GB here. {advice}")
 
 
+def any_kernel(owner: str) -> str:
+    """Return the words for estimators of the owner's kind that take any kernel."""
+    kind = "Regressor" if owner.endswith("Regressor") else "Classifier"
+    return f"CGBoost{kind} or SSMK{kind}, which take any kernel"
+
+
 def is_definite(K: np.ndarray, rounding: float = EPS) -> bool:
     """Return whether a kernel is positive semi-definite about its centre, up to the rounding of its values."""
     means = K.mean(axis=0)
@@ -167,6 +181,6 @@ def _check_symmetric(K: np.ndarray, name: str, owner: str) -> None:
         largest = max(largest, float(np.abs(rows).max()))
     if differs > ASYMMETRY * largest:
         raise ValueError(
-            f"The kernel {name} is not symmetric, and {owner} needs symmetric, positive semi-definite kernels. Use "
-            "CGBoostClassifier or SSMKClassifier, which take any kernel, or leave it out."
+            f"The kernel {name} is not symmetric, and {owner} needs symmetric, positive semi-definite kernels. "
+            f"Leave it out, or use {any_kernel(owner)}."
         )
