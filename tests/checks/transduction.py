@@ -16,20 +16,21 @@ def ramp(z, s):
     return hinge(z) - hinge(z, s)
 
 
-def convex_problem(kernels, y, cost, cost_unlabeled, slopes, s, mean):
+def convex_problem(kernels, y, cost, cost_unlabeled, slopes, s, mean, norm=1.0):
     """Solve (4) of TSVM-MKL in primal variables; return its value and the outputs at all rows.
 
     Labelled rows come first. ``slopes`` of shape (2, n_unlabeled) belong to the copies with sign +1 and -1. One kernel,
-    or several whose weights are learned (norm 1); the tangents of the subtracted hinges are there in full, so that the
-    value is that of the function that touches the problem (2) from above.
+    or several whose weights, of a norm at most 1, are learned; the tangents of the subtracted hinges are there in full,
+    so that the value is that of the function that touches the problem (2) from above.
     """
     n_labeled = len(y)
     features = [factor(K) for K in kernels]
     v = [cp.Variable(F.shape[1]) for F in features]
     b = cp.Variable()
     g = sum(F @ part for F, part in zip(features, v, strict=True)) + b
-    # With weights that sum to one, min_w 1/2 sum |f_k|^2 / w_k is 1/2 (sum |f_k|)^2.
-    size = cp.square(sum(cp.norm(part) for part in v)) if len(v) > 1 else cp.sum_squares(v[0])
+    # With weights of p-norm at most 1, min_w sum |f_k|^2 / w_k is the squared 2p/(p+1)-norm of all |f_k|.
+    norms = cp.hstack([cp.norm(part) for part in v])
+    size = cp.square(cp.norm(norms, 2 * norm / (norm + 1))) if len(v) > 1 else cp.sum_squares(v[0])
     value = 0.5 * size + cost @ cp.pos(1 - cp.multiply(y, g[:n_labeled]))
     for sign, slope in zip((1.0, -1.0), slopes, strict=True):
         z = sign * g[n_labeled:]

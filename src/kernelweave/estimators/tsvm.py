@@ -167,12 +167,12 @@ class TSVMMKLClassifier(Transductive):
     .. math::
         \min_{f, b, w}\; \tfrac12 \sum_k \frac{a_k}{w_k} \|f_k\|^2 + C \sum_{i \in L} H_1(y_i g(x_i))
         + C^* \sum_{i \in U} \big(R_s(g(x_i)) + R_s(-g(x_i))\big)
-        \quad \text{s.t.} \quad \textstyle\sum_k w_k = 1, \; w \ge 0, \;
-        \tfrac1u \sum_{i \in U} g(x_i) = r ,
+        \quad \text{s.t.} \quad \|w\|_p \le 1, \; w \ge 0, \;
+        \tfrac1u \textstyle\sum_{i \in U} g(x_i) = r ,
 
-    with :math:`g = \sum_k f_k + b`: problem (2) of the paper, solved by its Algorithm 1. Kernels that follow the
-    manifold of the rows join plain ones, so that cluster and manifold assumption meet in one model, which predicts new
-    rows. Weights start each convex problem where the last one left them.
+    with :math:`g = \sum_k f_k + b`: problem (2) of the paper, where p is 1, solved by its Algorithm 1. Kernels that
+    follow the manifold of the rows join plain ones, so that cluster and manifold assumption meet in one model, which
+    predicts new rows. Weights start each convex problem where the last one left them.
 
     Parameters
     ----------
@@ -180,8 +180,9 @@ class TSVMMKLClassifier(Transductive):
         The library, of positive semi-definite kernels. None: an RBF kernel and four mild deformations of it (20 and 50
         neighbours, degrees 2 and 5, ratio 1); where ``X`` is sparse a linear one, with cosine neighbours. Above 4000
         rows all rest on 1000 landmarks, and no matrix of all rows is formed.
-    norm : float, default=1
-        1: the weights sum to one, and most are zero. ``p > 1``: :math:`\|w\|_p \le 1`, and none is.
+    norm : float, default=2
+        Of the weights, at most 1. ``p > 1``: no weight is zero. 1, as in the paper: they sum to one, and one kernel
+        tends to take all, that with the strongest deformation rather than the most accurate one.
     weights : {"shared", "per_class", "uniform"}, default="shared"
         For more than two classes, each against the rest: one set of weights for all machines, or one for each.
         ``"uniform"``: equal weights, nothing learned.
@@ -195,7 +196,7 @@ class TSVMMKLClassifier(Transductive):
     Attributes
     ----------
     weights_ : ndarray of shape (n_kernels,) or (n_classes, n_kernels)
-        In library order; they sum to one where ``norm`` is 1.
+        In library order; their norm is 1.
     kernel_weights_, source_weights_
         As in :class:`MKLClassifier`.
     objective_ : float or ndarray of shape (n_classes,)
@@ -208,8 +209,8 @@ class TSVMMKLClassifier(Transductive):
     Notes
     -----
     The paper's normaliser :math:`a_k` is the trace; with ``scale="trace"`` it is the trace of the centred kernel over
-    the number of rows, so that ``C`` here is the paper's divided by that number. Sparse weights favour the kernels with
-    the strongest deformation, not the most accurate ones: keep pools small and mild.
+    the number of rows, so that ``C`` here is the paper's divided by that number. Keep pools small and their
+    deformations mild: the margin, which chooses the weights, favours strong ones.
 
     References
     ----------
@@ -224,7 +225,7 @@ class TSVMMKLClassifier(Transductive):
     >>> y = np.where(np.arange(200) < 20, truth, -1)  # 20 labels, 180 unlabelled rows
     >>> base = RBF(multiple=4.0)  # narrower than the default, which suits data of more than two columns
     >>> model = TSVMMKLClassifier([base, *manifold_family(base)]).fit(X, y)
-    >>> bool(np.mean(model.transduction_ == truth) > 0.9), round(float(model.weights_.sum()), 6)
+    >>> bool(np.mean(model.transduction_ == truth) > 0.9), round(float(np.linalg.norm(model.weights_)), 6)
     (True, 1.0)
     """
 
@@ -232,7 +233,7 @@ class TSVMMKLClassifier(Transductive):
         self,
         kernels: Any = None,
         *,
-        norm: float = 1,
+        norm: float = 2,
         C: float | str = 1.0,
         C_unlabeled: float | None = None,
         s: float | str = 0.4,
