@@ -423,6 +423,16 @@ def test_all_numeric_containers_are_read_alike(y):
         assert not masks[0].any()
 
 
+def test_labels_of_two_types_are_refused_with_advice_that_can_be_followed():
+    with pytest.raises(
+        ValueError, match=r"types int, str, .* marks the unlabelled rows of y, name it with unlabeled=\.$"
+    ):
+        partition([0, "a", "b"])
+    # supervised estimators have no such parameter
+    with pytest.raises(ValueError, match=r"types int, str, .* leave these rows out, or write None there and use"):
+        partition([-1, "a", "b"], unlabeled=None)
+
+
 @given(st.lists(st.text(max_size=2)))
 def test_factorize_agrees_with_numpy_unique(values):
     array = np.empty(len(values), dtype=object)

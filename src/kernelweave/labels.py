@@ -207,7 +207,7 @@ def partition(y: Any, *, unlabeled: Any = "auto") -> Partition:
             f"Unknown label type: continuous. y holds {example!r}, but a classifier needs classes: whole "
             "numbers, strings or booleans. Use a regressor, or make classes of y, say with numpy.digitize."
         )
-    classes, codes = factorize(values)
+    classes, codes = factorize(values, unlabeled=unlabeled)
     _refuse_fewer_than_two(classes, len(values), "y")
     return Partition(np.flatnonzero(~mask), np.flatnonzero(mask), classes, codes)
 
@@ -266,8 +266,8 @@ def labeled_values(
     return np.flatnonzero(~mask), values
 
 
-def factorize(values: NDArray[Any], name: str = "y") -> tuple[NDArray[Any], Rows]:
-    """The distinct values, sorted, and the number among them of each value."""
+def factorize(values: NDArray[Any], name: str = "y", unlabeled: Any = "auto") -> tuple[NDArray[Any], Rows]:
+    """The distinct values, sorted, and the number among them of each value; messages advise as `unlabeled` allows."""
     if values.dtype != object:
         distinct, codes = np.unique(values, return_inverse=True)
         return distinct, codes.astype(np.intp, copy=False)
@@ -275,9 +275,11 @@ def factorize(values: NDArray[Any], name: str = "y") -> tuple[NDArray[Any], Rows
         ordered = sorted(set(values))
     except TypeError:
         kinds = ", ".join(sorted({type(value).__name__ for value in values}))
+        way = "leave these rows out, or write None there and use SSMKClassifier, which learns from them"
+        way = way if unlabeled is None else "name it with unlabeled="
         raise ValueError(
             f"{name} mixes values of the types {kinds}, which cannot be put in order. Convert them to one "
-            "type, or, if one of them marks the unlabelled rows of y, name it with unlabeled=."
+            f"type, or, if one of them marks the unlabelled rows of y, {way}."
         ) from None
     number = {value: k for k, value in enumerate(ordered)}
     codes = np.fromiter(map(number.__getitem__, values), dtype=np.intp, count=len(values))

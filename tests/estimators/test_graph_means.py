@@ -48,6 +48,38 @@ def test_far_from_all_rows_it_is_the_value_of_the_nearest(weights, rows):
     np.testing.assert_allclose(neighbor_means(X, "gaussian").means(new, values)[0], values[nearest])
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_the_unit_is_the_mean_length_of_edges_also_where_rows_repeat(container, rows):
+    X, values = np.repeat(rows[0][:20], 3, axis=0), rows[1]
+    means = neighbor_means(container(X), "gaussian")
+    first, second = neighbor_graph(X, 5).nonzero()
+    lengths = np.linalg.norm(X[first] - X[second], axis=1)
+    assert (lengths == 0.0).any()
+    assert means.unit * means.size == pytest.approx(lengths.mean(), rel=1e-12)
+    assert np.isfinite(means.means(container(X), values)).all()
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weights", ["gaussian", "self_tuning"])
+def test_where_edges_have_no_length_the_nearest_rows_alone_count(weights):
+    X = np.zeros((400, 1))
+    X[0] = 1.0  # its edges are too long against the mean to have a weight
+    means = neighbor_means(X, weights)
+    values = np.eye(2)[[0] + 399 * [1]]
+    np.testing.assert_array_equal(
+        means.means(np.array([[1.0], [0.9], [0.0], [0.1], [-9.0]]), values).argmax(axis=1), [0, 0, 1, 1, 1]
+    )
+    np.testing.assert_allclose(means.means(X[:2], values), values[:2])
+
+
+def test_edges_that_are_nothing_against_the_mean_all_count():
+    X = np.r_[np.arange(60.0), 1e14][:, None]  # all weights round to one
+    means = neighbor_means(X, "gaussian", n_neighbors=3)
+    values = np.arange(61.0)[:, None]
+    np.testing.assert_allclose(means.means(X[1:2], values), [[1.0]])
+
+
 def test_sparse_rows_give_the_means_of_dense_ones(rows):
     X, values = rows
     dense = neighbor_means(X, "gaussian", metric="cosine").means(X[:5], values)
@@ -74,3 +106,12 @@ def test_a_row_like_no_other_has_the_mean_of_all(rows):
 
 def zero_far_away(A, B):
     return np.exp(-np.linalg.norm(A[:, None] - B, axis=2))
+
+
+@pytest.mark.parametrize("weights", ["gaussian", "self_tuning"])
+def test_sparse_rows_far_from_zero_have_the_neighbours_of_dense_ones(weights, rows):
+    X, values = rows
+    X = X + np.array([0.0, 1e8, 0.0])
+    dense = neighbor_means(X, weights).means(X[:5] + 0.1, values)
+    thin = neighbor_means(sparse.csr_array(X), weights).means(sparse.csr_array(X[:5] + 0.1), values)
+    np.testing.assert_allclose(dense, thin, atol=1e-4)

@@ -364,6 +364,18 @@ def test_bad_parameters_give_one_clear_sentence_and_fit_nothing(case):
     assert not hasattr(model, "harmonic_")
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("weights", EDGE_WEIGHTS)
+@pytest.mark.parametrize("Model", BOTH)
+def test_repeated_rows_are_predicted(Model, weights):
+    X = np.random.default_rng(0).normal(size=(300, 3)).round()
+    y = np.where(np.arange(300) % 5 == 0, X[:, 0] > 0, np.nan)  # equal rows have equal labels
+    model = Model(weights=weights).fit(X, y)
+    assert np.mean((model.predict(X) > 0.5) == (model.transduction_ > 0.5)) > 0.97
+    labeled = ~np.isnan(y)
+    assert np.mean((model.predict(X[labeled]) > 0.5) == y[labeled]) > 0.97
+
+
 @pytest.mark.parametrize("Model", BOTH)
 def test_what_is_no_kernel_is_refused(Model):
     with pytest.raises(TypeError, match=f"{Model.__name__} takes a kernel such as RBF"):

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import sparse
 
 from kernelweave import RBF, KernelLibrary, Linear, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.mixture import kernel_usage
@@ -68,3 +69,25 @@ def test_a_cost_of_almost_nothing_gives_the_empty_model(model, data):
     assert model.n_columns_ == 0
     assert model.status_.converged
     assert len(set(model.predict(X))) == 1
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e160])
+def test_a_unit_in_which_squares_leave_the_range_is_refused(scale, data):
+    X, y = data
+    model = SSMKClassifier()
+    with pytest.raises(ValueError, match=r"X has values up to .* Measure the features in another unit"):
+        model.fit(X * scale, y)
+    assert not hasattr(model, "expansion_")
+    for value in (0.0, scale):  # no features tell rows apart: the larger class, in any unit
+        assert SSMKClassifier([RBF(), Linear()]).fit(np.full(X.shape, min(value, 1.0)), y).n_columns_ == 0
+
+
+def test_sparse_rows_with_a_column_far_from_zero_give_the_model_of_dense_ones(data):
+    X, y = data
+    X = np.where(np.abs(X) > 0.5, X, 0.0) + np.array([0.0, 0.0, 1e8])
+    dense = SSMKClassifier([RBF(), RBF(0.3)]).fit(X, y)
+    thin = SSMKClassifier([RBF(), RBF(0.3)]).fit(sparse.csr_array(X), y)
+    assert thin.objective_ == pytest.approx(dense.objective_, rel=1e-6)
+    found = thin.decision_function(sparse.csr_array(X[:50]))
+    np.testing.assert_allclose(found, dense.decision_function(X[:50]), atol=1e-4)
+    SSMKClassifier(random_state=0).fit(sparse.csr_array(X), y)  # the default library has features of RBF()

@@ -150,6 +150,8 @@ def test_limits_hold_for_every_model_of_a_path():
         ({"estimator": CGBoostClassifier(nu=0.1)}, ValueError, "needs an estimator with nu=None"),
         ({"estimator": CGBoostClassifier(validation_fraction=0.1)}, ValueError, "and validation_fraction=None"),
         ({"X_val": X}, ValueError, "needs X_val and y_val together"),
+        ({"X_val": X, "y_val": Y[:-1]}, ValueError, f"X_val has {len(X)} rows but y_val has {len(X) - 1}"),
+        ({"X_val": X, "y_val": Y + 5}, ValueError, "y_val holds 6, 5, which no training row has"),
         ({"Cs": []}, ValueError, r"cg_boost_path got Cs=\[\]; expected a whole number >= 1 or positive numbers"),
         ({"Cs": [1.0, -1.0]}, ValueError, "expected a whole number >= 1 or positive numbers"),
         ({"Cs": 0}, ValueError, "expected a whole number >= 1 or positive numbers"),
@@ -238,6 +240,8 @@ def test_parameters_of_the_estimator_with_one_cost_are_not_among_its_own():
         CGBoostClassifierCV(Cs=-1).fit(X, Y)
     with pytest.raises(ValueError, match="penalty='l5'"):
         CGBoostClassifierCV(penalty="l5").fit(X, Y)
+    with pytest.raises(ValueError, match=r"CGBoostClassifierCV got n_jobs=1.5; expected None or a whole number"):
+        CGBoostClassifierCV(n_jobs=1.5).fit(X, Y)
 
 
 def test_a_limit_on_columns_is_met_anew_for_each_cost():

@@ -7,7 +7,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear
+from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, cg_boost_path
 from kernelweave.estimators.validation import ValidationCurve
 from kernelweave.solvers.column_generation import RoundState
 from kernelweave.solvers.masters import MasterSolution
@@ -203,3 +203,30 @@ def test_of_equal_scores_the_first_is_the_best_and_patience_counts_from_it():
     assert [curve(s) for s in states] == [False, False, False, True]
     assert curve.best[0][0].tolist() == [1]
     assert curve.scores == [0.1, 0.5, 0.5, 0.4]
+
+
+UNKNOWN = {
+    "none of the classes": ([5, 6], r"y_val holds 5, 6, which no training row has; the classes of y are 0, 1\. Write"),
+    "one more": ([0, 1, 7], r"y_val holds 7, which no training row has"),
+    "names": (["0", "1"], r"y_val holds '0', '1', which no training row has; the classes of y are 0, 1\."),
+    "both": ([0, "b"], r"y_val holds 'b', which no training row has"),
+    "many": (np.arange(40), r"y_val holds 2, 3, 4, 5, 6, \.\.\. \(38 in all\), which no training row has"),
+}
+
+
+@pytest.mark.parametrize("case", UNKNOWN, ids=str)
+def test_classes_without_a_training_row_are_refused(case):
+    labels, message = UNKNOWN[case]
+    y_val = np.resize(np.array(labels, dtype=object), 40)
+    model = CGBoostClassifier()
+    with pytest.raises(ValueError, match=message):
+        model.fit(X[TRAIN], Y[TRAIN], X_val=X[HELD], y_val=y_val)
+    assert not hasattr(model, "expansion_")
+    with pytest.raises(ValueError, match=message):
+        cg_boost_path(X[TRAIN], Y[TRAIN], Cs=[1.0], X_val=X[HELD], y_val=y_val)
+
+
+def test_validation_rows_need_not_have_all_classes():
+    y_val = np.zeros(40, dtype=float)  # 0.0 is the class 0
+    model = CGBoostClassifier(NARROW).fit(X[TRAIN], Y[TRAIN], X_val=X[HELD], y_val=y_val)
+    assert np.mean(model.predict(X[HELD]) == 0) == max(scores_of(model))

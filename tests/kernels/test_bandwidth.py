@@ -4,7 +4,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 
 from kernelweave.kernels import bandwidth
-from kernelweave.kernels.bandwidth import geometric_grid, reference_gamma, squared_distances
+from kernelweave.kernels.bandwidth import far_columns, geometric_grid, reference_gamma, rows_differ, squared_distances
 
 REFERENCES = ["mean", "median", "scale"]
 
@@ -90,6 +90,89 @@ def test_geometric_grid_has_equal_ratios():
     assert geometric_grid(0.5, 4, 4) == (0.5, 1.0, 2.0, 4.0)
     with pytest.raises(ValueError, match="0 < low <= high"):
         geometric_grid(0, 1, 3)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("scale", [1e-320, 1e-200, 1e-160, 1e155, 1e200, 1e300])
+@pytest.mark.filterwarnings("error")
+def test_a_unit_in_which_squares_leave_the_range_is_named(reference, container, scale, X):
+    size = "small" if scale < 1 else "large"
+    with pytest.raises(ValueError, match=f"values up to .*e.* in size; squares .* are too {size} .* in another unit"):
+        gamma(reference, container(X * scale))
+    X = X * scale
+    assert gamma(reference, container(X / np.abs(X).max())) > 0.0  # what it advises
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("scale", [1e-140, 1e-100, 1e100, 1e140])
+def test_the_bandwidth_goes_with_the_unit_as_far_as_squares_do(reference, scale, X):
+    assert gamma(reference, X * scale) * scale**2 == pytest.approx(gamma(reference, X), rel=1e-9)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("value", [0.0, 1e-320, 1e-200, 1e200, 1e300])
+@pytest.mark.filterwarnings("error")
+def test_equal_rows_have_bandwidth_one_in_any_unit(reference, container, value):
+    X = container(np.full((7, 3), value))
+    assert gamma(reference, X) == 1.0
+    assert not rows_differ(X)
+
+
+def offset(n_rows, seed=0, share=0.5):
+    """Rows with zeros, and one column without that is far from zero."""
+    rng = np.random.default_rng(seed)
+    X = np.where(rng.random((n_rows, 6)) < share, rng.normal(size=(n_rows, 6)), 0.0)
+    X[:, 3] = 1e8 + rng.normal(size=n_rows)
+    return X
+
+
+BOTH_SPARSE = (sparse.csr_array, sparse.csr_array)
+
+
+@pytest.mark.parametrize(
+    "containers", [BOTH_SPARSE, (sparse.csr_matrix, sparse.csr_array), (np.asarray, sparse.csr_array)]
+)
+@pytest.mark.parametrize("n_rows", [(20, 30), (30, 20), (1, 30), (30, 1), (1, 1)])
+def test_sparse_distances_survive_a_column_far_from_zero(containers, n_rows):
+    A, B = offset(n_rows[0], 1), offset(n_rows[1], 2)
+    expected = cdist(A, B, "sqeuclidean")
+    for first, second in (containers, containers[::-1]):
+        np.testing.assert_allclose(squared_distances(first(A), second(B)), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_a_column_far_from_zero_may_have_a_few_zeros():
+    A, B = offset(20, 1), offset(30, 2)
+    A[4, 3] = A[5, 3] = 0.0
+    expected = cdist(A, B, "sqeuclidean")
+    found = squared_distances(sparse.csr_array(A), sparse.csr_array(B))
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_sparse_rows_have_the_bandwidth_of_dense_ones_far_from_zero(reference):
+    X = offset(40)
+    assert gamma(reference, sparse.csr_array(X)) == pytest.approx(gamma(reference, X), rel=1e-8)
+
+
+def test_sparse_rows_without_such_a_column_stay_as_they_are():
+    X = sparse.csr_array(offset(50))
+    columns, origin = far_columns(X)
+    assert columns.tolist() == [3]
+    assert origin == pytest.approx([1e8])
+    X = np.where(np.random.default_rng(0).random((50, 6)) < 0.8, 1.0, 0.0)  # words
+    for ordinary in (X, np.column_stack([X, np.ones(50)]), X[:, :0], np.zeros((50, 3))):
+        assert len(far_columns(sparse.csr_array(ordinary))[0]) == 0
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_distances_whose_squares_overflow_are_infinite(container):
+    A, B = np.array([[1e160, 0.0], [3e160, 1.0], [1.0, 2.0]]), np.array([[0.0, 1.0], [3e160, 1.0]])
+    found = squared_distances(container(A), container(B))
+    assert not np.isnan(found).any()
+    np.testing.assert_array_equal(np.isinf(found), [[True, True], [True, False], [False, True]])
 
 
 @pytest.mark.parametrize("dtype, tolerance", [(np.float64, 1e-9), (np.float32, 1e-3)])

@@ -400,3 +400,21 @@ def test_logarithms_do_not_underflow(X, X_new):
 @every_formula
 def test_only_the_gaussian_kernel_knows_its_logarithms(kernel, expected, X, X_new):
     assert (bound_to(kernel, X).log_against(X_new) is not None) == isinstance(kernel, RBF)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("scale", [1e-30, 1e-20, 1e15, 1e19, 1e30])
+def test_single_precision_has_the_gaussian_kernel_in_any_unit(scale, X):
+    expected = bound_to(RBF(), X).block(WHOLE, WHOLE)
+    found = bound_to(RBF(), (X * scale).astype(np.float32)).block(WHOLE, WHOLE)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype, scale", [(np.float64, 1e-200), (np.float64, 1e-150), (np.float32, 1e-20)])
+def test_products_that_vanish_are_no_linear_kernel(container, dtype, scale, X):
+    with pytest.raises(ValueError, match=r"values up to .* Linear\(\) multiplies them.* in another unit"):
+        bound_to(Linear(), container((X * scale).astype(dtype)))
+    for equal in (0.0, scale):  # constant features are no information in any unit
+        assert bound_to(Linear(), container(np.full((4, 2), equal, dtype=dtype))).block(WHOLE, WHOLE).shape == (4, 4)

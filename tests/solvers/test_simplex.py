@@ -35,6 +35,20 @@ def test_a_point_of_the_simplex_is_its_own_projection():
     assert project(np.full(4, -1e9)) == pytest.approx(np.full(4, 0.25))
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+@pytest.mark.parametrize("size", [2.0**30, 2.0**52, 1e17, 1e100, 1e300])
+def test_far_away_points_have_a_projection_too(size, sign):
+    assert project(np.array([sign * size])).tolist() == [1.0]
+    assert project(np.full(4, sign * size)) == pytest.approx(np.full(4, 0.25))
+    assert project(np.array([0.0, sign * size, 0.0])) == pytest.approx([0.0, 1.0, 0.0] if sign > 0 else [0.5, 0.0, 0.5])
+    r = np.array([1.0, 2.0, 0.5])  # along r the projection stays the same
+    expected = project(np.array([0.25, 0.5, 0.0]), r)
+    if size < 2.0**53:
+        assert project(np.array([0.25, 0.5, 0.0]) + sign * size * r, r) == pytest.approx(expected, abs=size * 4e-16)
+    assert project(sign * size * r, r) == pytest.approx(r / (r @ r))
+
+
 @pytest.mark.parametrize("p", [1.05, 1.5, 2.0, 3.0, 50.0, np.inf])
 @pytest.mark.parametrize("seed", range(3))
 def test_the_projection_on_a_ball_is_the_nearest_of_its_points(p, seed):

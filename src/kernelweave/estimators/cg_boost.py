@@ -16,7 +16,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import train_test_split
 
-from ..labels import Partition, labeled_values
+from ..labels import Partition, TargetPartition, labeled_values
 from ..solvers.column_generation import RoundState
 from ..solvers.margin import MarginRows, classification_rows, regression_rows
 from .base import Sample, class_weights, is_count, is_positive, require
@@ -293,9 +293,17 @@ class CGBoostClassifier(ClassifierMixin, SupervisedClasses, _EarlyStopping):
         share = self.nu is None or (is_positive(self.nu) and float(self.nu) <= 1)
         require(type(self).__name__, "nu", self.nu, share, "None or a number above 0 and at most 1")
 
-    def _read_labels(self, y: Any) -> np.ndarray:
+    def _read_labels(self, y: Any, found: Partition) -> np.ndarray:
         refuse_unlabeled(y, type(self).__name__, "SSMKClassifier")
-        return labeled_values(y, unlabeled=None, name="y_val")[1]
+        labels = labeled_values(y, unlabeled=None, name="y_val")[1]
+        known = found.classes.tolist()
+        unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in known]
+        if unknown:
+            raise ValueError(
+                f"y_val holds {_shown(unknown)}, which no training row has; the classes of y are {_shown(known)}. "
+                "Write y_val as y is written, and leave rows of other classes out of X_val and y_val."
+            )
+        return labels
 
     def _validation_score(self, sample: Sample, labels: np.ndarray) -> Callable[[np.ndarray], float]:
         classes = sample.partition.classes
@@ -407,7 +415,7 @@ class CGBoostRegressor(RegressorMixin, SupervisedNumbers, _EarlyStopping):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _read_labels(self, y: Any) -> np.ndarray:
+    def _read_labels(self, y: Any, found: TargetPartition) -> np.ndarray:
         return self._partition(y).targets
 
     def _validation_score(self, sample: Sample, labels: np.ndarray) -> Callable[[np.ndarray], float]:
@@ -415,3 +423,8 @@ class CGBoostRegressor(RegressorMixin, SupervisedNumbers, _EarlyStopping):
 
     def _problems(self, sample: Sample) -> list[MarginRows]:
         return [regression_rows(sample.partition.targets, self.epsilon, self.C * sample.weight)]
+
+
+def _shown(classes: list[Any]) -> str:
+    """Return a few classes in words."""
+    return ", ".join(map(repr, classes[:5])) + (f", ... ({len(classes)} in all)" if len(classes) > 5 else "")

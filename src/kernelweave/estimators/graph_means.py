@@ -9,8 +9,11 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
+from ..kernels.bandwidth import far_columns, shifted
 from ..kernels.base import BoundKernel, batches
 from ..kernels.votes import VoteFeatures
+
+NO_LENGTH = 1e-140  # a unit of lengths that are zero: all but the nearest rows are too far, and squares stay in range
 
 
 class NeighborMeans:
@@ -18,6 +21,8 @@ class NeighborMeans:
 
     Weights are relative to that of the nearest one, so that far from all rows it is the value of the nearest.
     """
+
+    moved = origin = np.empty(0)  # columns of sparse rows that are far from zero, and where they begin
 
     def __init__(self, X: Any, n_neighbors: int, metric: str, weights: str):
         self.metric, self.weights = metric, weights
@@ -27,6 +32,7 @@ class NeighborMeans:
             self.center = (X.astype(np.float64) / self.size).mean(axis=0)
         elif metric == "euclidean":
             self.size = float(abs(X).max()) or 1.0
+            self.moved, self.origin = far_columns(X.astype(np.float64) / self.size)
         self.points = self._placed(X)
         self.n_neighbors = min(int(n_neighbors), X.shape[0])
         self._built: NearestNeighbors | None = None
@@ -47,13 +53,25 @@ class NeighborMeans:
         if self.weights == "self_tuning" and len(self.reach) > 1:
             n_neighbors = min(self.n_neighbors, len(self.reach) - 1)
             self.reach = self.search.kneighbors(n_neighbors=n_neighbors)[0][:, -1]
+            self.reach[self.reach == 0.0] = NO_LENGTH
+        if self.weights == "gaussian":
+            self.unit = self._mean_length(W)
+
+    def _mean_length(self, W: sparse.csr_array) -> float:
+        """Return the mean length of the edges, which their Gaussian weights tell."""
         logarithms = -np.log(W.data)
-        if self.weights == "gaussian" and (logarithms > 0.0).any():
-            edge = int(np.abs(logarithms - 0.5).argmin())  # one that is neither short nor faint
-            first, second = int(np.searchsorted(W.indptr, edge, side="right")) - 1, int(W.indices[edge])
-            step = self.points[[first]] - self.points[[second]]
-            length = sparse.linalg.norm(step) if sparse.issparse(step) else np.linalg.norm(step)
-            self.unit = float(length / np.sqrt(2.0 * logarithms[edge]))
+        if (logarithms > 0.0).any():  # edges between equal rows have none and tell nothing
+            edge = int(np.where(logarithms > 0.0, np.abs(logarithms - 0.5), np.inf).argmin())  # not short, not faint
+            return float(self._lengths(W, edge, edge + 1)[0] / np.sqrt(2.0 * logarithms[edge]))
+        # Edges of weight one have no length, or one that is nothing against the mean.
+        parts = (self._lengths(W, part.start, part.stop) for part in batches(W.nnz, 4 * self.points.shape[1]))
+        return 1.0 if any(lengths.any() for lengths in parts) else NO_LENGTH
+
+    def _lengths(self, W: sparse.csr_array, start: int, stop: int) -> np.ndarray:
+        """Return the lengths of some edges, in the order that they are stored."""
+        first = np.searchsorted(W.indptr, np.arange(start, stop), side="right") - 1
+        step = self.points[first] - self.points[W.indices[start:stop]]
+        return sparse.linalg.norm(step, axis=1) if sparse.issparse(step) else np.linalg.norm(step, axis=1)
 
     def means(self, X: Any, values: np.ndarray) -> np.ndarray:
         """Return the means around the rows of ``X``, shape (n_new, n_columns)."""
@@ -69,7 +87,8 @@ class NeighborMeans:
         X = X.astype(np.float64)
         if self.metric == "cosine":
             return normalize(normalize(X, norm="max"))  # first the largest entry, lest squares overflow
-        return X / self.size if sparse.issparse(X) else X / self.size - self.center
+        X = X / self.size - self.center if not sparse.issparse(X) else X / self.size
+        return shifted(X, self.moved, self.origin) if len(self.moved) else X
 
     def _weigh(self, distances: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
         if self.weights == "binary":

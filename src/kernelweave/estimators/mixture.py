@@ -106,7 +106,7 @@ class MixtureEstimator(KernelEstimator):
         library = self._library()
         checked = self._check_fit(X, y, sample_weight, library)
         if validation is not None:
-            validation = self._check_rows(validation[0], library, reset=False), self._read_labels(validation[1])
+            validation = self._check_validation(*validation, library, checked.partition)
         else:
             checked, validation = self._hold_out(checked, rng)
         rkhs = formulation.penalty == "rkhs"  # its centres are the labelled rows
@@ -131,13 +131,16 @@ class MixtureEstimator(KernelEstimator):
         task.masters = self._masters(task)
         if validation is not None:
             rows, labels = validation
-            if rows.shape[0] != len(labels):
-                raise ValueError(
-                    f"X_val has {rows.shape[0]} rows but y_val has {len(labels)}; they must be equally long."
-                )
             score = self._validation_score(sample, labels)
             task.curve = ValidationCurve(bound, rows, score, task.means, scale, self.n_iter_no_change)
         return task
+
+    def _check_validation(self, X: Any, y: Any, library: KernelLibrary, found: Any) -> tuple[Any, np.ndarray]:
+        """Return validation rows and their labels, which must be such as the partition of the training rows has."""
+        rows, labels = self._check_rows(X, library, reset=False), self._read_labels(y, found)
+        if rows.shape[0] != len(labels):
+            raise ValueError(f"X_val has {rows.shape[0]} rows but y_val has {len(labels)}; they must be equally long.")
+        return rows, labels
 
     def _masters(self, task: Task) -> list[Master]:
         """Return the restricted problems of a task, without columns."""
@@ -185,8 +188,7 @@ class MixtureEstimator(KernelEstimator):
         scale = self.column_scale
         named = scale is None or (isinstance(scale, str) and scale in ("std", "norm"))
         require(owner, "column_scale", scale, named, 'one of "std", "norm" and None')
-        jobs = self.n_jobs is None or (isinstance(self.n_jobs, numbers.Integral) and self.n_jobs != 0)
-        require(owner, "n_jobs", self.n_jobs, jobs, "None or a whole number, -1 for all cores")
+        require_jobs(owner, self.n_jobs)
         require(owner, "verbose", self.verbose, isinstance(self.verbose, numbers.Integral), "0, 1 or 2")
         columns, seconds, size = self.max_columns, self.max_time, self.cache_size
         require(owner, "max_columns", columns, columns is None or is_count(columns), "None or a whole number >= 1")
@@ -329,6 +331,12 @@ class MixtureEstimator(KernelEstimator):
                 ConvergenceWarning,
                 stacklevel=4,
             )
+
+
+def require_jobs(owner: str, n_jobs: Any) -> None:
+    """Refuse what is no number of jobs with one sentence."""
+    jobs = n_jobs is None or (isinstance(n_jobs, numbers.Integral) and n_jobs != 0)
+    require(owner, "n_jobs", n_jobs, jobs, "None or a whole number, -1 for all cores")
 
 
 def _best_round(results: Sequence[SolverResult], curve: ValidationCurve) -> list[SolverResult]:

@@ -20,6 +20,7 @@ from sklearn.utils import _safe_indexing, indexable
 from ..solvers.column_generation import RoundState
 from .base import is_count, is_positive, require
 from .cg_boost import CGBoostClassifier, CGBoostRegressor
+from .mixture import require_jobs
 
 PATH_RANGE = (1e-2, 1e3)  # of C, relative to columns of unit deviation
 
@@ -112,6 +113,8 @@ def cg_boost_path(
     values = path_values("cg_boost_path", Cs)
     base.set_params(C=float(values[0]))
     task = base._prepare(X, y, sample_weight)
+    if X_val is not None:
+        base._check_validation(X_val, y_val, task.library, task.sample.partition)
     unit_costs = [rows.cost / base.C for rows in task.problems]
     models = []
     for C in values:
@@ -248,6 +251,7 @@ class CGBoostClassifierCV(CGBoostClassifier):
         shared = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
         base = CGBoostClassifier(**(shared | {"n_jobs": None}))
         base._check_params()
+        require_jobs(type(self).__name__, self.n_jobs)
         checked = self._check_fit(X, y, sample_weight, self._library())
         (X,) = indexable(X)  # some sparse formats have no rows to take
         labels, weight = checked.given.labels, np.zeros(checked.n_given)

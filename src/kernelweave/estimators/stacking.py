@@ -109,8 +109,8 @@ def stack_kernels(
         if spread <= LOST * size and np.ptp(diagonal) > EQUAL * size:
             raise ValueError(
                 f"The kernel {name} varies by {max(spread, 0.0) / size:.0e} of its values, and rounding leaves little "
-                "of that: the rows are far from the origin against their distances. Centre the features, with a "
-                "StandardScaler for instance."
+                "of that: the rows are far from the origin against their distances. Subtract a typical value from "
+                "the columns, as StandardScaler does."
             )
         if spread <= CONSTANT * size:
             scales[p] = 1.0  # the offset absorbs a constant kernel, whatever its scale

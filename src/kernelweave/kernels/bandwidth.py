@@ -10,6 +10,10 @@ r"""How wide is an RBF kernel: reference bandwidths and families around them.
 
 The mean needs no pair of rows, since :math:`\mathrm{mean}_{ij} \lVert x_i - x_j \rVert^2` is twice the sum of the
 columns' variances. The median is taken on a seeded subsample above ``SUBSAMPLE`` rows.
+
+Squared distances are :math:`|a|^2 + |b|^2 - 2 a^\top b`, which cancels where rows are far from zero against their
+distances. Hence dense rows are moved to a common origin first, and of sparse ones the columns that make them so: a mean
+that is large against the spread leaves room for few zeros, so that few entries join.
 """
 
 from __future__ import annotations
@@ -22,15 +26,23 @@ from scipy import sparse
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
+# Scalers of scikit-learn take columns of such values for constant ones.
+UNIT_ADVICE = "Measure the features in another unit, such as X / numpy.abs(X).max(), before any other scaling."
 ROW_BLOCK = 8192  # rows read at a time
 SUBSAMPLE = 2000  # 2 million pairs: the median is then known to about 0.1 %
 EPS = float(np.finfo(np.float64).eps)
+LEAST = float(np.finfo(np.float64).tiny) / EPS  # of squares that keep their digits; one over it is the largest
+FULL = 0.9  # share of the rows in which a column far from zero is stored, at least
+# Squared mean of a column against its variance, and of such columns against the others: up to here a squared distance
+# loses four digits at most.
+FAR = 100.0
 
 
 def reference_gamma(reference: str, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> float:
     """Return the bandwidth that ``reference`` names for the rows of ``X``.
 
-    A sample whose rows are all equal has no scale; its bandwidth is 1.
+    A sample whose rows are all equal has no scale; its bandwidth is 1. Rows that differ, in a unit in which squared
+    distances vanish or overflow, are refused.
 
     Parameters
     ----------
@@ -44,8 +56,18 @@ def reference_gamma(reference: str, X: Any, rng: np.random.Generator, sample_wei
     float
         Positive and finite.
     """
-    squared = _REFERENCES[reference](X, rng, sample_weight)
-    return 1.0 / squared if np.isfinite(squared) and squared > 0 else 1.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        squared = _REFERENCES[reference](X, rng, sample_weight)
+    if LEAST <= squared <= 1.0 / LEAST:
+        return 1.0 / squared
+    largest = largest_value(X) or 1.0
+    if _REFERENCES[reference](_in_unit(X, largest), np.random.default_rng(0), sample_weight) <= 0.0:
+        return 1.0
+    kind = "small" if largest < 1.0 else "large"
+    raise ValueError(
+        f"X has values up to {largest:.1e} in size; squares of distances are too {kind} for a number, so that no "
+        f"bandwidth can be taken from them. {UNIT_ADVICE}"
+    )
 
 
 def geometric_grid(low: float, high: float, n_points: int) -> tuple[float, ...]:
@@ -80,7 +102,7 @@ def _median_squared_distance(X: Any, rng: np.random.Generator, sample_weight: np
     if n_rows < 2:
         return 0.0
     kept = np.arange(n_rows) if n_rows <= SUBSAMPLE else np.sort(rng.choice(n_rows, SUBSAMPLE, replace=False))
-    sub = _centered(X[kept].astype(np.float64))
+    sub, _ = _moved(*2 * (X[kept].astype(np.float64),))
     weight = np.ones(len(kept)) if sample_weight is None else np.asarray(sample_weight)[kept]
     first, second = np.triu_indices(len(kept), k=1)
     distances = squared_distances(sub, sub)[first, second]
@@ -109,19 +131,68 @@ _REFERENCES: dict[str, Callable[[Any, np.random.Generator, np.ndarray | None], f
 def squared_distances(A: Any, B: Any) -> np.ndarray:
     """Return the squared Euclidean distances between the rows of ``A`` and those of ``B``.
 
-    Dense rows are moved to a common origin first, so that the expansion |a|^2 + |b|^2 - 2 a.b does not cancel for
-    data far from zero. Single precision is computed in double and rounded once, as in :func:`inner_products`.
+    Single precision is computed in double and rounded once, as in :func:`inner_products`.
     """
     dtype = np.result_type(A.dtype, B.dtype, np.float32)
     A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
-    if not (sparse.issparse(A) or sparse.issparse(B)) and min(A.shape[0], B.shape[0]) > 0:
-        origin = (A if A.shape[0] <= B.shape[0] else B).mean(axis=0)
-        A, B = A - origin, B - origin
+    if min(A.shape[0], B.shape[0]) == 0:
+        return np.empty((A.shape[0], B.shape[0]), dtype=dtype)
+    A, B = _moved(A, B)
+    size, norms_A, norms_B = 1.0, squared_norms(A), squared_norms(B)
+    if not np.isfinite(max(norms_A.max(), norms_B.max())):  # inf - inf is no distance
+        size = max(largest_value(A), largest_value(B))
+        A, B = _in_unit(A, size), _in_unit(B, size)
+        norms_A, norms_B = squared_norms(A), squared_norms(B)
     out = inner_products(A, B)
     out *= -2
-    out += squared_norms(A)[:, None]
-    out += squared_norms(B)[None, :]
-    return np.maximum(out, 0, out=out).astype(dtype, copy=False)
+    out += norms_A[:, None]
+    out += norms_B[None, :]
+    np.maximum(out, 0, out=out)
+    with np.errstate(over="ignore"):
+        out = out if size == 1.0 else out * size * size
+        return out.astype(dtype, copy=False)
+
+
+def _moved(A: Any, B: Any) -> tuple[Any, Any]:
+    """Return rows, at least one of each, whose norms are not large against their distances."""
+    stored = [X for X in (B, A) if sparse.issparse(X)]
+    if not stored:
+        origin = (A if A.shape[0] <= B.shape[0] else B).mean(axis=0)
+        return A - origin, B - origin
+    columns, origin = far_columns(max(stored, key=lambda X: X.shape[0]))
+    return (shifted(A, columns, origin), shifted(B, columns, origin)) if len(columns) else (A, B)
+
+
+def far_columns(X: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Return the columns of a CSR whose values are far from zero and outweigh the others, and the means of the values.
+
+    Such a column has hardly a zero, lest the rows differ by as much as its values.
+    """
+    count = np.bincount(X.indices, minlength=X.shape[1])
+    columns = np.flatnonzero(count >= FULL * X.shape[0])
+    if not len(columns):
+        return columns, np.empty(0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        means = np.bincount(X.indices, X.data, X.shape[1]) / np.maximum(count, 1)
+        deviations = np.bincount(X.indices, np.square(X.data - means[X.indices]), X.shape[1])
+        squares = np.bincount(X.indices, np.square(X.data), X.shape[1])
+        far = columns[np.square(means[columns]) > FAR * deviations[columns] / count[columns]]
+        outweigh = np.square(means[far]).sum() * X.shape[0] > FAR * np.delete(squares, far).sum()
+    far = far if outweigh else far[:0]
+    return far, means[far]
+
+
+def shifted(X: Any, columns: np.ndarray, origin: np.ndarray) -> Any:
+    """Return the rows with a number subtracted from each of some columns."""
+    if not sparse.issparse(X):
+        X = X.copy()
+        X[:, columns] -= origin
+        return X
+    n_rows, n_columns = X.shape[0], len(columns)
+    starts = np.arange(0, n_rows * n_columns + 1, n_columns)
+    return sparse.csr_array(X) - sparse.csr_array(
+        (np.tile(origin, n_rows), np.tile(columns, n_rows), starts), shape=X.shape
+    )
 
 
 def inner_products(A: Any, B: Any) -> np.ndarray:
@@ -149,8 +220,24 @@ def _means_and_variances(X: Any, sample_weight: np.ndarray | None) -> tuple[np.n
     return means, np.where(constant, 0.0, variances)
 
 
-def _centered(X: Any) -> Any:
-    return X if sparse.issparse(X) else X - X.mean(axis=0)
+def rows_differ(X: Any) -> bool:
+    """Return whether rows differ by more than rounding, in whatever unit they are measured."""
+    largest = largest_value(X)
+    return largest > 0.0 and bool(_means_and_variances(_in_unit(X, largest), None)[1].any())
+
+
+def _in_unit(X: Any, unit: float) -> Any:
+    """Return the values divided by a unit; SciPy would multiply by its inverse, which may overflow."""
+    X = X.astype(np.float64)
+    values = X.data if sparse.issparse(X) else X
+    values /= unit
+    return X
+
+
+def largest_value(X: Any) -> float:
+    """Return the largest absolute value of an array or CSR; zero where there is none."""
+    values = X.data if sparse.issparse(X) else X
+    return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 
 
 def squared_norms(X: Any) -> np.ndarray:

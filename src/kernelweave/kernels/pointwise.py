@@ -18,14 +18,19 @@ import numpy as np
 from scipy import sparse
 
 from .bandwidth import (
+    UNIT_ADVICE,
     inner_products,
     is_reference,
+    largest_value,
     reference_gamma,
     reference_names,
+    rows_differ,
     squared_distances,
     squared_norms,
 )
 from .base import ALL, BoundKernel, Kernel, Rows
+
+SINGLE_RANGE = 1e25  # squared distances in single precision, within a factor of 1e13 of 1 / gamma, keep their digits
 
 
 class PointwiseKernel(Kernel):
@@ -109,6 +114,16 @@ class Linear(PointwiseKernel):
 
     own_cost = 0.5
     keeps_psd = True
+
+    def fitted(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> Linear:
+        """Refuse rows whose inner products vanish though they do not."""
+        largest, limits = largest_value(X), np.finfo(X.dtype)
+        if largest < math.sqrt(limits.tiny / limits.eps) and rows_differ(X):
+            raise ValueError(
+                f"X has values up to {largest:.1e} in size; Linear() multiplies them, which is too small for a number. "
+                f"{UNIT_ADVICE}"
+            )
+        return self
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Return the inner products."""
@@ -227,9 +242,12 @@ class RBF(PointwiseKernel):
 
     def logarithms(self, A: Any, B: Any) -> np.ndarray:
         """Return the scaled squared distances, negative."""
+        gamma, dtype = float(self.gamma), np.result_type(A.dtype, B.dtype, np.float32)
+        if not 1.0 / SINGLE_RANGE < gamma < SINGLE_RANGE:
+            A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
         values = squared_distances(A, B)
-        values *= -float(self.gamma)
-        return values
+        values *= -gamma
+        return values.astype(dtype, copy=False)
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
         """Return ones."""

@@ -6,7 +6,6 @@ the model and applied to new rows without a second thought.
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,6 +16,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from .base import ALL, BoundKernel, Kernel, Rows, require_kernel
+from .columns import columns_in_words, positions_of
 
 CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many rows
 
@@ -187,7 +187,7 @@ class OnColumns(Kernel):
     kernel : Kernel
     columns : list of str or int, str, slice
         Column names (of the frame given to ``fit``) or positions. A name that ends in ``*`` means every column
-        that starts so: ``"gene_*"``.
+        that starts so: ``"gene_*"``. A slice of names includes its last one, as in pandas.
     missing : {"error", "center"}, default="error"
         What a row means in which *all* these columns are NaN. ``"center"`` puts it at the centre of mass of the
         kernel's feature space, where it says nothing about the label; a positive semi-definite kernel stays so.
@@ -218,7 +218,7 @@ class OnColumns(Kernel):
             if any(isinstance(column, bool) for column in self.columns):
                 raise ValueError("OnColumns got a mask as columns; pass the positions np.flatnonzero(mask) instead.")
         if not self.source:
-            object.__setattr__(self, "source", _columns_in_words(self.columns))
+            object.__setattr__(self, "source", columns_in_words(self.columns))
 
     @property
     def allows_missing(self) -> bool:
@@ -227,20 +227,20 @@ class OnColumns(Kernel):
 
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
         """Replace names and patterns by positions; the inner recipe knows the picked columns only."""
-        positions = _positions(self.columns, feature_names, n_features)
+        positions = positions_of(self.columns, feature_names, n_features)
         names = None if feature_names is None else [feature_names[i] for i in positions]
         kernel = self.kernel.resolve(names, len(positions))
         return self.replace(kernel=kernel, columns=positions, source=self.source)
 
     def replace(self, **params: Any) -> Self:
         """Return a copy with some parameters changed; a source named after its columns follows them."""
-        if "columns" in params and self.source == _columns_in_words(self.columns):
+        if "columns" in params and self.source == columns_in_words(self.columns):
             params.setdefault("source", "")
         return super().replace(**params)
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Bind the kernel to the columns; find the rows that lack them."""
-        positions = _positions(self.columns, None, X.shape[1])
+        positions = positions_of(self.columns, None, X.shape[1])
         selector: Any = list(positions)
         if positions == tuple(range(positions[0], positions[0] + len(positions))):
             selector = slice(positions[0], positions[-1] + 1)  # a view, not a copy
@@ -260,7 +260,7 @@ class OnColumns(Kernel):
     def __repr__(self) -> str:
         columns = list(self.columns) if isinstance(self.columns, tuple) else self.columns
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
-        source = "" if self.source == _columns_in_words(self.columns) else f", source={self.source!r}"
+        source = "" if self.source == columns_in_words(self.columns) else f", source={self.source!r}"
         return f"OnColumns({self.kernel!r}, {columns!r}{missing}{source})"
 
 
@@ -446,52 +446,3 @@ def _center_of_mass(weight: np.ndarray, rng: np.random.Generator) -> tuple[np.nd
     places = np.searchsorted(np.cumsum(share[order])[:-1], marks, side="right")
     drawn, times = np.unique(order[places], return_counts=True)
     return drawn, times / CENTER_ROWS
-
-
-def _columns_in_words(columns: Any) -> str:
-    if isinstance(columns, str):
-        return columns
-    if isinstance(columns, slice):
-        stop, step = ("" if end is None else end for end in (columns.stop, columns.step))
-        return f"columns {columns.start or 0}:{stop}" + (f":{step}" if step else "")
-    shown = ", ".join(str(column) for column in columns[:3])
-    return shown if len(columns) <= 3 else f"{shown}, … ({len(columns)})"
-
-
-def _positions(columns: Any, feature_names: Sequence[str] | None, n_features: int) -> tuple[int, ...]:
-    if isinstance(columns, slice):
-        found = list(range(*columns.indices(n_features)))
-    else:
-        found, unknown = [], []
-        for column in (columns,) if isinstance(columns, str) else columns:
-            here = _position(column, feature_names, n_features)
-            found.extend(here)
-            unknown.extend([] if here else [column])
-        if unknown:
-            raise ValueError(_unknown_columns(unknown, feature_names, n_features))
-    if not found:
-        raise ValueError(f"OnColumns names no column of X: got {columns!r}, X has {n_features} columns.")
-    return tuple(dict.fromkeys(found))
-
-
-def _position(column: Any, feature_names: Sequence[str] | None, n_features: int) -> list[int]:
-    if isinstance(column, numbers.Integral):
-        position = int(column)
-        return [position % n_features] if -n_features <= position < n_features else []
-    names = [] if feature_names is None else list(feature_names)
-    if column in names:
-        return [names.index(column)]
-    if isinstance(column, str) and column.endswith("*"):
-        return [i for i, name in enumerate(names) if name.startswith(column[:-1])]
-    return []
-
-
-def _unknown_columns(unknown: list[Any], feature_names: Sequence[str] | None, n_features: int) -> str:
-    if feature_names is None:
-        has = f"{n_features} columns without names"
-        remedy = "Pass a frame with these columns to fit, or name columns by position."
-    else:
-        shown = ", ".join(repr(name) for name in list(feature_names)[:2])
-        has = f"{shown}{', ...' if n_features > 2 else ''} ({n_features} in all)"
-        remedy = "Pass the frame the estimator was built for, or name columns by position."
-    return f"OnColumns names the columns {unknown} which X does not have; it has {has}. {remedy}"

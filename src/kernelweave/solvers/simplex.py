@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 EPS = float(np.finfo(float).eps)
+FAR_AWAY = EPS**-0.5  # entries of a point that leave half of the digits to its place on the simplex
 RIDGE = 1e-12  # of the mean diagonal: makes equal kernels share their weight, and moves an optimum by no more
 BARRIER_FACTOR = 0.1  # of the barrier from one round of Newton steps to the next
 NEWTON_STEPS = 50  # of the barrier method in one round; five are usual
@@ -19,9 +20,12 @@ NEWTON_STEPS = 50  # of the barrier method in one round; five are usual
 def project(point: np.ndarray, coefficients: np.ndarray | None = None) -> np.ndarray:
     r"""Return the nearest point of :math:`\{w \ge 0,\; r^\top w = 1\}`, r being ones or the positive ``coefficients``.
 
-    It is :math:`\max(0, z - \lambda r)`, and :math:`\lambda` follows from sorting :math:`z_k / r_k`.
+    It is :math:`\max(0, z - \lambda r)`, and :math:`\lambda` follows from sorting :math:`z_k / r_k`. It is the same
+    for a point plus a multiple of r, so that one so far away that the 1 is lost in rounding is first brought near.
     """
     r = np.ones(len(point)) if coefficients is None else coefficients
+    if np.abs(point).max() > FAR_AWAY:
+        point = point - (point / r).max() * r
     order = np.argsort(-point / r, kind="stable")
     z, r_sorted = point[order], r[order]
     shifts = (np.cumsum(r_sorted * z) - 1.0) / np.cumsum(r_sorted**2)
