@@ -31,6 +31,7 @@ from kernelweave import (
     load,
     save,
 )
+from kernelweave.estimators.learned_kernel import default_learners
 from kernelweave.solvers.result import Status
 
 WHOLE = slice(None)
@@ -455,3 +456,15 @@ def test_numbers_are_refused_by_name():
     y = np.where((Y0 == 1) & (np.cumsum(Y0 == 1) > 1), -1, Y0)
     with pytest.raises(ValueError, match="two labelled rows of each class at least, but class 1 has one"):
         LearnedKernelClassifier(LabelAwareKernelLearner(leave_one_out=True)).fit(X0, y)
+
+
+def test_numbers_that_follow_rows_closely_get_narrow_kernels():
+    rng = np.random.default_rng(0)
+    X = rng.uniform(size=(300, 2))
+    truth = np.sin(25 * X[:, 0]) + np.cos(25 * X[:, 1])
+    y = np.where(np.arange(300) < 150, truth, np.nan)
+    wide = LearnedKernelRegressor(default_learners(X), epsilon=0.01, random_state=0).fit(X, y)
+    model = LearnedKernelRegressor(epsilon=0.01, random_state=0).fit(X, y)
+    assert len(model.cv_results_) > len(wide.cv_results_)
+    errors = [np.square(each.transduction_ - truth)[150:].mean() for each in (model, wide)]
+    assert errors[0] < 0.7 * errors[1]

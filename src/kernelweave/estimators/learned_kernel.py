@@ -28,6 +28,7 @@ from .outputs import NumberOutputs, SemiSupervisedClasses, SemiSupervisedNumbers
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
 N_FOLDS = 5
 MOST_VECTORS, N_LANDMARKS = 150, 300  # of the default learner with eigenvectors; landmarks above 2000 rows
+NARROW = 20.0  # times the usual gamma: narrow kernels of the default for numbers
 EPS = float(np.finfo(float).eps)
 FEWEST = 3  # labelled rows of a class, below which nothing is held out
 
@@ -336,7 +337,7 @@ class LearnedKernelRegressor(SemiSupervisedNumbers, NumberOutputs, LearnedKernel
     Parameters
     ----------
     learner : kernel learner, list of kernel learners or None, default=None
-        As in :class:`LearnedKernelClassifier`.
+        As in :class:`LearnedKernelClassifier`; None has narrow kernels, too.
     C : float or "cv", default="cv"
         Cost of an error; ``"cv"``: 0.1, 1, 10 or 100 times the standard deviation of each target.
     epsilon : float, default=0.1
@@ -420,7 +421,7 @@ def default_learners(X: Any = None, target: Target | None = None) -> list[Kernel
     """Return the learners that ``learner=None`` means for such data; None: before they are known.
 
     What helps differs so much between data that folds decide: many kernels, deformed ones among them; wide ones only,
-    where rows are noisy; or eigenvectors.
+    where rows are noisy; or eigenvectors. For numbers also narrow ones, since these may follow rows closely.
     """
     n_rows = 0 if X is None else X.shape[0]
     deformed = [] if X is None else deformed_kernels(X)
@@ -438,7 +439,16 @@ def default_learners(X: Any = None, target: Target | None = None) -> list[Kernel
         ridge=0.1,
         n_landmarks=None if n_rows <= EXACT_ROWS else N_LANDMARKS,
     )
-    return [many, wide, spectral]
+    if target is None or target.is_classes:
+        return [many, wide, spectral]
+    narrow = LabelAwareKernelLearner(
+        RBF(multiple=NARROW),
+        n_eigenvectors=0,
+        leave_one_out=leave_one_out,
+        weighting="align",
+        extra_kernels=rbf_family((5.0, NARROW)),
+    )
+    return [many, wide, spectral, narrow]
 
 
 def kernel_stack(learned: Learned) -> KernelStack:
