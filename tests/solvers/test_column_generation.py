@@ -5,7 +5,7 @@ import pytest
 from checks.kkt import assert_lp_optimal
 
 from kernelweave.solvers.column_generation import generate_columns
-from kernelweave.solvers.highs import SolverFailedError
+from kernelweave.solvers.highs import OutOfTimeError, SolverFailedError
 from kernelweave.solvers.lp_masters import LPMaster, NuLPMaster
 from kernelweave.solvers.margin import classification_rows
 from kernelweave.solvers.qp_masters import QPMaster
@@ -140,21 +140,44 @@ def test_a_tolerance_below_rounding_is_said_to_be_so():
     assert result.certificate.relative < 1e-9
 
 
-def test_a_solver_that_fails_leaves_the_last_solution_with_its_certificate(monkeypatch):
+@pytest.mark.parametrize(
+    "error, status", [(SolverFailedError, Status.SOLVER_FAILED), (OutOfTimeError, Status.MAX_TIME)]
+)
+def test_a_solver_that_fails_leaves_the_last_solution_with_its_certificate(monkeypatch, error, status):
     K, rows = problem(18)
     honest = LPMaster.solve
 
-    def fails_later(master):
+    def fails_later(master, *_):
         if len(master.columns) > 20:
-            raise SolverFailedError("no more")
+            raise error("no more")
         return honest(master)
 
     monkeypatch.setattr(LPMaster, "solve", fails_later)
     (result,) = solve(K, rows, batch=10)
-    assert result.status is Status.SOLVER_FAILED
+    assert result.status is status
     assert len(result.x) == len(result.extra["columns"]) <= 20
     optimum = full_lp(K, rows).objective
     assert 0 <= result.objective - optimum <= result.certificate.gap
+
+
+def test_a_linear_program_ends_with_the_time():
+    K, rows = problem(18, n_points=60)
+    (result,) = solve(K, rows, batch=10, max_time=0.0)
+    assert result.status is Status.MAX_TIME
+    assert 0 <= result.objective - full_lp(K, rows).objective <= result.certificate.gap
+    left = []
+
+    class Late(LPMaster):
+        def solve(self, seconds=np.inf):
+            left.append(seconds)
+            return super().solve(seconds if len(left) < 3 else 0.0)
+
+    (result,) = generate_columns([Late(rows)], by_blocks(K), lambda J: K[:, J], tol=1e-9, batch=10, max_time=1e3)
+    assert result.status is Status.MAX_TIME
+    assert len(left) == 3
+    assert left[0] == np.inf  # the first one is solved at any rate
+    assert 0 < left[2] <= left[1] <= 1e3
+    assert 0 <= result.objective - full_lp(K, rows).objective <= result.certificate.gap
 
 
 def test_idle_columns_are_dropped_without_losing_the_optimum():

@@ -3,7 +3,7 @@ import pytest
 from scipy.optimize import linprog
 
 from kernelweave.solvers import highs
-from kernelweave.solvers.highs import GrowingLP, SolverFailedError
+from kernelweave.solvers.highs import GrowingLP, OutOfTimeError, SolverFailedError
 
 
 def random_rows(seed, n_rows=12, n_variables=8):
@@ -21,6 +21,17 @@ def test_rows_added_one_by_one_give_the_optimum_of_all_rows(seed):
     whole = linprog(cost, A_ub=np.vstack([A, -A]), b_ub=np.r_[bound, bound], bounds=(0, 2.0))
     assert cost @ found.x == pytest.approx(whole.fun, abs=1e-8)
     assert np.all(np.abs(A @ found.x) <= bound + 1e-8)
+
+
+def test_without_time_it_says_so_and_goes_on_later():
+    cost, A, bound = random_rows(1)
+    lp = GrowingLP(cost, np.full(len(cost), 2.0))
+    lp.add_rows(A, -bound, bound)
+    with pytest.raises(OutOfTimeError, match="time"):
+        lp.solve(seconds=0.0)
+    again = GrowingLP(cost, np.full(len(cost), 2.0))
+    again.add_rows(A, -bound, bound)
+    assert lp.solve(seconds=60.0).x == pytest.approx(again.solve().x)
 
 
 def test_multipliers_are_the_change_of_the_objective_with_a_bound():

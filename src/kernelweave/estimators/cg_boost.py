@@ -164,7 +164,7 @@ class CGBoostClassifier(ClassifierMixin, SupervisedClasses, _EarlyStopping):
         Largest number of columns in the working set, hence of basis functions (for each class where there are more than
         two).
     max_time : float, optional
-        Seconds after which no further round starts.
+        Seconds after which no further round starts, and a linear program ends.
     tol : float, optional
         Relative duality gap to reach; by default 1e-6 with l1, 0.1 with l2 and 0.01 with rkhs.
     validation_fraction : float, optional

@@ -94,7 +94,7 @@ class SSMKClassifier(SemiSupervisedClasses, _SemiSupervised):
         20,000 of them, else that number. An array: row numbers, or a mask over the rows. The certificate covers, and
         names, the columns at these rows.
     max_time : float, optional
-        Seconds after which no further round starts.
+        Seconds after which no further round starts, and a linear program ends.
     tol : float, default=1e-6
         Relative duality gap to reach.
     class_weight : None, "balanced" or dict, default=None

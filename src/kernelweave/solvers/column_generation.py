@@ -23,11 +23,12 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from .highs import SolverFailedError
+from .highs import OutOfTimeError, SolverFailedError
 from .masters import Master, MasterSolution
 from .result import Certificate, SolverResult, Status
 
@@ -161,7 +162,7 @@ def generate_columns(
     max_columns : int, optional
         Largest working set of each problem.
     max_time : float, optional
-        Seconds; looked at between rounds.
+        Seconds; looked at between rounds, and by masters that can stop.
     batch : int, optional
         Columns added a round; by default as many as the master asks for.
     n_threads : int
@@ -181,9 +182,10 @@ def generate_columns(
     with ThreadPoolExecutor(max(1, min(n_threads, len(masters)))) as threads:
         while open_ := [problem for problem in problems if problem.status is None]:
             iteration += 1
-            for problem, solution in zip(open_, threads.map(_solve, open_), strict=True):
-                if solution is None:
-                    problem.status = Status.SOLVER_FAILED
+            left = np.inf if max_time is None else started + max_time - time.perf_counter()
+            for problem, solution in zip(open_, threads.map(partial(_solve, seconds=left), open_), strict=True):
+                if isinstance(solution, Status):
+                    problem.status = solution
                 else:
                     problem.solution, problem.columns = solution, problem.master.columns
                     if problem.best is None or solution.objective < problem.best[1].objective:
@@ -207,14 +209,16 @@ def generate_columns(
     return [_result(problem) for problem in problems]
 
 
-def _solve(problem: _Problem) -> MasterSolution | None:
-    """Solve a restricted problem; None where the solver fails after it has solved it with fewer columns."""
-    try:
+def _solve(problem: _Problem, seconds: float) -> MasterSolution | Status:
+    """Solve a restricted problem, the first one at any rate; a status where that fails with more columns."""
+    if problem.solution is None:
         return problem.master.solve()
+    try:
+        return problem.master.solve(seconds)
+    except OutOfTimeError:
+        return Status.MAX_TIME
     except SolverFailedError:
-        if problem.solution is None:
-            raise
-        return None
+        return Status.SOLVER_FAILED
 
 
 def _scan(

@@ -37,6 +37,10 @@ class SolverFailedError(RuntimeError):
     """An external solver gave up on a problem that has a solution."""
 
 
+class OutOfTimeError(SolverFailedError):
+    """An external solver had no time left."""
+
+
 @dataclass(frozen=True)
 class LPSolution:
     """An optimal vertex: the point and the multipliers of its rows (HiGHS sign: d objective / d row bound)."""
@@ -92,12 +96,13 @@ class GrowingLP:
         """Delete rows by number; the others keep their order. Slack rows leave the basis intact."""
         self._highs.deleteRows(len(rows), rows.astype(np.int32))
 
-    def solve(self) -> LPSolution:
+    def solve(self, seconds: float = np.inf) -> LPSolution:
         """Solve from the last basis; from scratch if that fails (HiGHS may cycle after many warm solves).
 
         Where rounding keeps HiGHS from its own tolerance, the feasible point that it ends with is returned: whoever
         needs to know how good it is has to measure that anyway.
         """
+        self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(0.0, seconds))  # of all runs together
         limit = ITERATIONS_PER_ROW * (self._n_variables + self._highs.getNumRow()) + 1000
         self._highs.setOptionValue("simplex_iteration_limit", limit)
         if not self._run():
@@ -113,6 +118,8 @@ class GrowingLP:
     def _run(self) -> bool:
         with memory_given_back():
             self._highs.run()
+        if self._highs.getModelStatus() == highspy.HighsModelStatus.kTimeLimit:
+            raise OutOfTimeError("HiGHS was not given the time to solve the linear program.")
         return bool(self._highs.getModelStatus() == highspy.HighsModelStatus.kOptimal)
 
     def _ended_feasible(self) -> bool:

@@ -125,8 +125,8 @@ class LPMaster:
         self._working.restart()
         self._rescale()
 
-    def solve(self) -> MasterSolution:
-        vertex = self._lp.solve()
+    def solve(self, seconds: float = np.inf) -> MasterSolution:
+        vertex = self._lp.solve(seconds)
         # scaled duals are sigma times the true ones, scaled objective is sigma times the true one
         intercept = -float(vertex.row_dual[0])
         coef = -vertex.row_dual[1:] / self._working.magnitudes
@@ -314,8 +314,8 @@ class NuLPMaster:
         self._lp.set_upper(np.append(rows.cost / largest, np.inf))
         self._lp.set_row_bounds(np.array([1.0 / largest]), np.array([1.0 / largest]))
 
-    def solve(self) -> MasterSolution:
-        vertex = self._lp.solve()
+    def solve(self, seconds: float = np.inf) -> MasterSolution:
+        vertex = self._lp.solve(seconds)
         coef, intercept = self._primal(vertex.row_dual)
         self._working.note_use(coef)
         values = coef @ self._working.K + intercept

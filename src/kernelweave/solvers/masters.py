@@ -103,8 +103,11 @@ class Master(Protocol):
     def set_cost(self, cost: np.ndarray) -> None:
         """Give every row a new cost; the working set stays, and the next solve starts from the last solution."""
 
-    def solve(self) -> MasterSolution:
-        """Solve the restricted problem from the last solution."""
+    def solve(self, seconds: float = np.inf) -> MasterSolution:
+        """Solve the restricted problem from the last solution.
+
+        A master that can stop raises `OutOfTimeError` after so many seconds; the last solution is then still there.
+        """
 
     def start_scan(self) -> None:
         """Forget what was examined."""

@@ -143,7 +143,7 @@ class QPMaster(_TwoNormMaster):
         self._v = self._balanced(self._v * (np.asarray(cost, float) / self.rows.cost))
         self.rows = replace(self.rows, cost=np.asarray(cost, float))
 
-    def solve(self) -> MasterSolution:
+    def solve(self, seconds: float = np.inf) -> MasterSolution:
         """Solve the restricted problem from the last duals."""
         rows = self.rows
         ends = rows.sign * rows.cost
@@ -235,7 +235,7 @@ class NuQPMaster(_TwoNormMaster):
         self.rows = replace(self.rows, cost=np.asarray(cost, float))
         self._u = feasible_weights(self.rows, self._u, balanced=self.intercept == "free")
 
-    def solve(self) -> MasterSolution:
+    def solve(self, seconds: float = np.inf) -> MasterSolution:
         """Solve the restricted problem from the last duals."""
         rows = self.rows
         zero = np.zeros(rows.n_points)

@@ -118,9 +118,9 @@ class RKHSMaster:
         """Give every row a new cost."""
         self._inner.set_cost(cost)
 
-    def solve(self) -> MasterSolution:
+    def solve(self, seconds: float = np.inf) -> MasterSolution:
         """Solve the restricted problem; the coefficients are those of the kernels' columns."""
-        solution = self._inner.solve()
+        solution = self._inner.solve(seconds)
         n_points = self._diagonals.shape[1]
         coef = np.zeros(len(self.columns))
         self._values = np.zeros(self._diagonals.shape)
