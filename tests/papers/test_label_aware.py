@@ -2,10 +2,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from scipy.optimize import nnls
+from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave import RBF, LabelAwareKernelLearner, LearnedKernelClassifier
 from kernelweave.papers import label_aware
-from kernelweave.papers.label_aware import FIGURE_1, FIGURE_2, FIGURE_3, PAPER, TABLE
+from kernelweave.papers.label_aware import FIGURE_1, FIGURE_2, FIGURE_3, PAPER, TABLE, PrintedLearner
 
 FIRST = next(TABLE.cells(PAPER.name, 1))
 
@@ -27,6 +29,23 @@ def test_a_cell_of_the_table(method):
     assert values["time"] > 0
     if ":" not in method:
         assert 0 <= values["alignment"] <= 1
+
+
+@pytest.mark.parametrize("epsilon", [1e-3, 1.0])
+def test_epsilon_is_added_to_the_matrix_of_the_vectors_as_printed(epsilon):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = np.where(np.arange(60) < 30, X[:, 0] * X[:, 1] > 0, -1)
+    learner = PrintedLearner(RBF(gamma=1.0), n_eigenvectors=8, ridge=epsilon).fit(X, y)
+    K, labeled = rbf_kernel(X, gamma=1.0), y >= 0
+    Y = np.eye(2)[y[labeled]]
+    votes = K[:, labeled] @ Y / K[:, labeled].sum(axis=1, keepdims=True)
+    B = np.column_stack([votes, np.linalg.eigh(K)[1][:, :-9:-1]])[labeled]
+    B, T = B - B.mean(axis=0), Y - Y.mean(axis=0)
+    M, a = np.square(B.T @ B) + epsilon * np.eye(10), np.square(B.T @ T).sum(axis=1)
+    L = np.linalg.cholesky(M)
+    weights = nnls(L.T, np.linalg.solve(L, a))[0]
+    assert learner.weights_ == pytest.approx(weights / weights.sum(), abs=1e-6)
 
 
 def test_libsvm_on_a_learned_kernel_is_the_machine_of_this_library():

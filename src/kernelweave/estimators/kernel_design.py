@@ -418,7 +418,7 @@ class OrderedSpectralKernelLearner(SpectralLearner):
         return alignment.ordered(M, a, t)
 
 
-def weigh(weighting: str, ridge: float, M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
+def weigh(weighting: str, ridge: float | np.ndarray, M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
     """Return the weights of base kernels by one of the rules."""
     if weighting == "alignf":
         return alignment.alignf(M, a, t, ridge=ridge)

@@ -12,7 +12,12 @@ from sklearn.svm import SVC, SVR
 
 from ..datasets import draw_labels, load, make_g241c_like
 from ..estimators.harmonic import HarmonicRegressor
-from ..estimators.kernel_design import AlignedKernelLearner, LabelAwareKernelLearner, OrderedSpectralKernelLearner
+from ..estimators.kernel_design import (
+    AlignedKernelLearner,
+    LabelAwareKernelLearner,
+    OrderedSpectralKernelLearner,
+    weigh,
+)
 from ..estimators.kernel_learner import KernelLearner
 from ..estimators.learned_kernel import LearnedKernelClassifier, LearnedKernelRegressor
 from ..kernels.base import BoundKernel
@@ -44,6 +49,7 @@ PER_CLASS = 50
 MULTIPLES = (1 / 50, 1 / 25, 1 / 10, 1 / 5, 1.0, 5.0, 10.0)  # of one over the mean squared distance
 COSTS = (1.0, 10.0, 100.0)
 DELTAS = (1e-5, 1e-3, 1e-1, 1.0)
+EPSILONS = (0.0, *DELTAS)
 SHARE = 0.1  # of eigenvectors
 MOST_STEPS = 100_000  # of LIBSVM
 N_FAST, FAST_PER_CLASS = 400, 25  # rows and labels of a fast run
@@ -74,13 +80,24 @@ def _clouds(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return made.data, made.target
 
 
+class PrintedLearner(LabelAwareKernelLearner):
+    """Algorithm 1 with vectors of the lengths they have there, and the paper's epsilon as the ridge of alignf."""
+
+    _by_size = False
+
+    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> Any:
+        squares = M.diagonal()
+        ridge = np.divide(float(self.ridge), squares, out=np.zeros(len(a)), where=squares > 0.0)
+        return weigh("alignf", ridge, M, a, t)
+
+
 def learner(method: str, multiple: float, delta: float) -> KernelLearner:
-    """Return a method of the table at a multiple of the usual gamma; ``delta`` is that of diffusion."""
+    """Return a method of the table at a multiple of the usual gamma; ``delta``: that of diffusion, or epsilon."""
     kernel = RBF(multiple=multiple)
     if method == PLAIN:
         return AlignedKernelLearner(kernel)
     if method == "Label-aware kernel":
-        return LabelAwareKernelLearner(kernel, n_eigenvectors=SHARE)
+        return PrintedLearner(kernel, n_eigenvectors=SHARE, ridge=delta)
     if method == "Spectral graph kernel":
         return OrderedSpectralKernelLearner(kernel, n_eigenvectors=SHARE)
     if method == "Max-alignment kernel":
@@ -273,17 +290,18 @@ TABLE = Item(
     trials=30,
     protocol="50 rows of each class are drawn and labelled, the others are unlabelled; these measure error and "
     "alignment. Kernels are Gaussian, eigenvectors a tenth of the rows, and LIBSVM learns from the learned kernel, as "
-    "the paper says. Gamma, cost and, for diffusion, delta are those of the grid with the lowest mean error on the "
-    "unlabelled rows, and so optimistic; the paper takes the gamma 'that gives the best performance' and does not say "
-    "on which rows. SVM, plain kernel: gamma one over the mean squared distance, C = 10. Extended, by folds: "
-    "LearnedKernelClassifier() as it is, with all choices made by folds of the labelled rows; which three learners it "
-    "chooses from was settled with these sets in view.",
+    "the paper says. Gamma, cost, delta of diffusion and epsilon of label-aware kernels are those of the grid with the "
+    "lowest mean error on the unlabelled rows, and so optimistic; the paper takes the gamma 'that gives the best "
+    "performance' and does not say on which rows. SVM, plain kernel: gamma one over the mean squared distance, C = 10. "
+    "Extended, by folds: LearnedKernelClassifier() as it is, with all choices made by folds of the labelled rows; "
+    "which three learners it chooses from was settled with these sets in view.",
     settings={
         "rows": "all",
         "labels a class": PER_CLASS,
         "widths": MULTIPLES,
         "costs": COSTS,
         "deltas": DELTAS,
+        "epsilons": EPSILONS,
         "eigenvectors": SHARE,
         "chosen": WIDTHS,
     },
@@ -294,6 +312,9 @@ TABLE = Item(
         "of the last column is measured on the features that span the labelled rows.",
         "BSI is the BCI set. Costs are not printed; ours are 1, 10 and 100 for kernels whose mean diagonal is 1. "
         "LIBSVM stops after 100,000 steps.",
+        "The paper chooses an epsilon out of the same numbers as delta and does not say what it is. Here it is the "
+        "ridge of alignf, whose matrix is singular for two classes, or 0. Always 0, the label-aware kernel has 14.55 % "
+        "on COIL2 and 24.27 % on g241n.",
         "Our diffusion kernel takes eigenvectors of the normalised Laplacian; the paper's took those of the kernel.",
         "Times are of another machine and not judged.",
     ),

@@ -146,14 +146,16 @@ def align(M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
     return _closed_form(weights, M, a, t, scope="each kernel alone")
 
 
-def alignf(M: np.ndarray, a: np.ndarray, t: float, *, ridge: float = 0.0, tol: float = TOLERANCE) -> SolverResult:
+def alignf(
+    M: np.ndarray, a: np.ndarray, t: float, *, ridge: float | np.ndarray = 0.0, tol: float = TOLERANCE
+) -> SolverResult:
     """Maximise the alignment of the sum of kernels over non-negative weights.
 
     Parameters
     ----------
     M, a, t
         As from :func:`gram`.
-    ridge : float
+    ridge : float or ndarray of shape (n_kernels,)
         Times the diagonal of ``M`` is added to it: draws weights of similar kernels together, and with a large one to
         those of :func:`align`.
     tol : float
