@@ -8,6 +8,7 @@ import sys
 import time
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from kernelweave import cli
@@ -149,6 +150,31 @@ BROKEN = {
     "an output folder that is not there": (None, (*LABEL, "-o", "no/out.csv"), Fault.NOT_WRITABLE, "no folder"),
     "a folder as output": (None, (*LABEL, "-o", "sub"), Fault.NOT_WRITABLE, "cannot be written"),
     "a model that cannot be written": (None, (*LABEL, "--model", "no/m.skops"), Fault.NOT_WRITABLE, "no folder"),
+    "numbers with thousands": (
+        b"x;y\n" + b"".join(b"%d.5;%s\n" % (i * i % 37, f"{950 + 9 * i:,}".encode()) for i in range(30)) + b"2.5;\n",
+        LABEL,
+        cli.NOT_POSSIBLE,
+        "'1,004'.*--task classification",
+    ),
+    "a spelled-out missing label": (b"x,y\n1,a\n2,b\n3,NA\n", LABEL, cli.NOT_POSSIBLE, "--unlabeled NA"),
+    "a number that is too large": (
+        b"x,y\n1.5,a\n2.1,a\n1.7976931348623157e308,b\n4.2,b\n3.3,\n",
+        LABEL,
+        cli.NOT_POSSIBLE,
+        "'x' holds 1.79769e",
+    ),
+    "the target as a source": (None, (*LABEL, "--source", "a=x,y"), cli.NOT_POSSIBLE, "names the target 'y'"),
+    "a source with nothing left": (None, (*LABEL, "--source", "a=id"), cli.NOT_POSSIBLE, "No column of source 'a'"),
+    "CSV as Parquet": (None, (*LABEL, "-o", "out.parquet"), cli.BAD_OPTION, "ends in .parquet, but .* is text"),
+    "commas as tabs": (None, (*LABEL, "-o", "out.tsv"), cli.BAD_OPTION, "ends in .tsv"),
+    "CSV as gzip": (None, (*LABEL, "-o", "out.csv.gz"), cli.BAD_OPTION, "ends in .gz"),
+    "a folder without an output": (None, ("label", ".", "--target", "y"), cli.BAD_OPTION, "name the copy with -o"),
+    "a pipe without an output": (
+        None,
+        ("label", "/dev/null", "--target", "y"),
+        cli.BAD_OPTION,
+        "name the copy with -o",
+    ),
     "no such model": (None, ("predict", "none.skops", "in.csv"), cli.NO_MODEL, "none.skops"),
     "a model that is none": (None, ("predict", "in.csv", "in.csv", "-o", "o.csv"), cli.NO_MODEL, "not a model file"),
     "one group": (
@@ -185,6 +211,120 @@ def test_a_full_disk_leaves_nothing_behind(table, tmp_path, monkeypatch, capsys)
     assert run("label", table, "--target", "y") == int(Fault.NO_SPACE)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
     assert "space" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("nth", [1, 2, 3])
+def test_a_full_disk_keeps_what_an_earlier_run_wrote(nth, table, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("skops")
+    outputs = [tmp_path / name for name in ("out.csv", "out.csv.json", "m.skops")]
+    for path in outputs:
+        path.write_bytes(b"earlier")
+    calls = []
+
+    def no_space(descriptor):
+        calls.append(descriptor)
+        if len(calls) == nth:  # each of the three files in its turn
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", no_space)
+    assert run("label", table, "--target", "y", "-o", outputs[0], "--model", outputs[2]) == int(Fault.NO_SPACE)
+    assert [path.read_bytes() for path in outputs] == [b"earlier"] * 3
+    assert sorted(tmp_path.iterdir()) == sorted([table, *outputs])
+
+
+def test_nothing_takes_its_place_before_all_is_written(tmp_path):
+    for name in "ab":
+        (tmp_path / name).write_bytes(b"earlier")
+
+    def interrupt():
+        assert sorted(path.name[:2] for path in tmp_path.glob(".*.part")) == [".a", ".b"]
+        raise KeyboardInterrupt
+
+    files = [(tmp_path / "a", b"new"), (tmp_path / "b", b"new")]
+    with pytest.raises(KeyboardInterrupt):
+        cli._write_all(files, interrupt)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"earlier", "b": b"earlier"}
+    cli._write_all(files, lambda: None)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"new", "b": b"new"}
+
+
+def test_without_skops_a_model_is_refused_before_the_table_is_read(table, tmp_path, monkeypatch, capsys):
+    monkeypatch.setitem(sys.modules, "skops.io", None)
+    assert run("label", table, "--target", "y", "--model", tmp_path / "m.skops") == cli.BAD_OPTION
+    said = capsys.readouterr().err
+    assert "pip install 'kernelweave[io]'" in said
+    assert "reading the table" not in said
+
+
+def test_parquet_keeps_its_kind_and_the_digits_of_small_numbers(tmp_path, capsys):
+    x = np.random.default_rng(0).normal(size=60)
+    frame = pd.DataFrame({"x": x, "y": np.where(np.arange(60) < 40, 3.2e-11 * (x + 5), np.nan)})
+    frame.to_parquet(tmp_path / "in.parquet")
+    assert run("label", tmp_path / "in.parquet", "--target", "y", "-o", tmp_path / "out.csv") == cli.BAD_OPTION
+    assert "ends in .csv, but the copy of" in capsys.readouterr().err
+    assert run("label", tmp_path / "in.parquet", "--target", "y") == 0
+    after = pd.read_parquet(tmp_path / "in.labeled.parquet")
+    np.testing.assert_allclose(after["y"], 3.2e-11 * (x + 5), rtol=0.2)
+
+
+def test_names_with_brackets_are_printed_as_they_are(table, capsys):
+    assert run("label", table, "--target", "y", "--source", "[/b]=x", "--source", "[red]=z,id") == 0
+    shown = capsys.readouterr().out
+    assert "[/b]" in shown
+    assert "Source '[red]' does without 'id'" in shown
+
+
+def test_json_is_strict(tmp_path, capsys):
+    body = [[*row[:4], f"{float(row[1]) * 10 + 3:.2f}" if i < 8 else ""] for i, row in enumerate(rows())]
+    path = write(tmp_path / "in.csv", body)
+
+    def refuse(text):
+        raise AssertionError(f"{text} is not JSON")
+
+    assert run("label", path, "--target", "y", "--task", "regression", "--json") == 0
+    printed = json.loads(capsys.readouterr().out, parse_constant=refuse)
+    assert printed["interval_radius"] is None
+    json.loads((tmp_path / "in.labeled.csv.json").read_text(), parse_constant=refuse)
+    nested = {"a": [float("nan"), (1.5, float("inf"))], "b": {"c": -float("inf"), "d": 2}}
+    assert json.loads(cli._json(nested), parse_constant=refuse) == {"a": [None, [1.5, None]], "b": {"c": None, "d": 2}}
+
+
+@pytest.mark.parametrize(
+    "objective, gap, words",
+    [
+        (10.0, 0.0, "at most 0.0e+00 of the optimum"),
+        (0.0, 0.0, "at most 0.0e+00 of the optimum"),
+        (10.0, 2.0, "at most 2.5e-01 of the optimum"),  # it is 8 at least
+        (10.0, 6.0, "no useful bound"),
+        (10.0, 10.0, "no useful bound"),
+        (10.0, float("inf"), "no useful bound"),
+    ],
+)
+def test_the_certificate_is_relative_to_the_optimum(objective, gap, words):
+    assert words in cli._proved({"objective": objective, "gap": gap})
+
+
+def test_blank_cells_of_the_target_are_filled(tmp_path):
+    path = write(tmp_path / "in.csv", [[*row[:4], row[4] or "  "] for row in rows()])
+    assert run("label", path, "--target", "y") == 0
+    assert {row[4] for row in read(tmp_path / "in.labeled.csv")[1:]} == {"NA", "None"}
+
+
+def test_a_table_may_come_through_a_pipe_if_the_output_is_named(table, tmp_path):
+    command = [sys.executable, "-m", "kernelweave.cli", "label", "/dev/stdin", "--target", "y", "-o", "out.csv"]
+    done = subprocess.run(command, input=table.read_bytes(), cwd=tmp_path, capture_output=True, check=False)
+    assert done.returncode == 0
+    assert len(read(tmp_path / "out.csv")) == N + 1
+
+
+def test_predict_refuses_a_number_that_is_too_large(table, tmp_path, capsys):
+    pytest.importorskip("skops")
+    assert run("label", table, "--target", "y", "--model", tmp_path / "m.skops") == 0
+    for cell, sentence in (("1e308", "'x' holds 1e+308"), ("1e149", "'x' has values too large for kernels")):
+        other = write(tmp_path / "other.csv", [["1", cell, "0.5", "a"]], header=("id", "x", "z", "kind"))
+        assert run("predict", tmp_path / "m.skops", other) == cli.NOT_POSSIBLE
+        assert sentence in capsys.readouterr().err
+    assert not (tmp_path / "other.predicted.csv").exists()
 
 
 def test_without_typer_the_command_says_how_to_install_it():
@@ -233,6 +373,7 @@ def test_a_kill_leaves_no_output_or_the_whole_one(table, tmp_path):
         (("-o", "q.csv", "--model", "q.csv"), "named twice"),
         (("-o", "q.csv", "--model", "q.csv.json"), "named twice"),
         (("--time-limit", "0"), "--time-limit 0 is not a positive number"),
+        (("--time-limit", "nan"), "--time-limit nan is not a positive number"),
         (("--seed", "-1"), "--seed -1 is negative"),
     ],
 )

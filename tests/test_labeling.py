@@ -1,19 +1,9 @@
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
 from sklearn.datasets import load_wine
 
-from kernelweave.labeling import (
-    LabelingError,
-    LabelingOptions,
-    _Classes,
-    as_numbers,
-    covering_radius,
-    fill_labels,
-    guess_task,
-    wilson_interval,
-)
+from kernelweave.labeling import LabelingError, LabelingOptions, _Classes, _Clock, _Folds, fill_labels
 
 
 def silent(what, share):
@@ -148,38 +138,6 @@ def test_stages_are_told_in_order():
 
 
 @pytest.mark.parametrize(
-    "labels, task",
-    [
-        (["a", "b"], "classification"),
-        (["0", "1", "2"], "classification"),
-        ([str(i) for i in range(30)], "regression"),
-        ([f"{i / 7:.3f}" for i in range(15)], "regression"),
-        (["1.5", "2.5"], "classification"),
-        (["nan", "1"] * 20, "classification"),
-        ([str(i) for i in range(30)] + ["x"], "classification"),
-    ],
-)
-def test_the_task_is_guessed_from_the_target(labels, task):
-    assert guess_task(np.array(labels, dtype=object)) == task
-
-
-def test_numbers_are_read_from_texts():
-    np.testing.assert_array_equal(as_numbers(np.array(["1", "-2.5", "1e3"], dtype=object)), [1, -2.5, 1000])
-    assert as_numbers(np.array(["1", "inf"], dtype=object)) is None
-
-
-@pytest.mark.parametrize("wrong, rows", [(0, 10), (3, 50), (50, 50)])
-def test_the_interval_is_wilsons(wrong, rows):
-    expected = binomtest(wrong, rows).proportion_ci(method="wilson")
-    np.testing.assert_allclose(wilson_interval(wrong, rows), expected, atol=1e-6)
-
-
-def test_the_radius_covers_the_wanted_share():
-    assert covering_radius(np.arange(1.0, 100.0)) == 90.0
-    assert np.isnan(covering_radius(np.ones(5)))
-
-
-@pytest.mark.parametrize(
     "change, message",
     [
         (lambda cells, empty: (np.where(empty, "x", cells), np.zeros_like(empty)), "no empty cell"),
@@ -246,3 +204,139 @@ def test_a_decimal_comma_is_kept():
     done = fill(pd.DataFrame({"x": x.astype(str), "y": cells}, dtype=object), cells, empty)
     assert done.report["task"] == "regression"
     assert all(len(text.partition(",")[2]) == 2 for text in done.values[empty])
+
+
+def numeric(write, n=80, n_labeled=60, seed=0):
+    """A frame with one feature, and a target that is a linear function of it, written by ``write``."""
+    x = np.random.default_rng(seed).normal(size=n)
+    empty = np.arange(n) >= n_labeled
+    truth = 3 * x + 10
+    cells = np.where(empty, "", [write(value) for value in truth]).astype(object)
+    return pd.DataFrame({"x": x.astype(str), "y": cells}, dtype=object), cells, empty, truth
+
+
+@pytest.mark.parametrize(
+    "write", [lambda v: f"{300 * v:,.0f}", lambda v: f"{300 * v:,.2f}", lambda v: f"{1e5 * v:,.0f}"]
+)
+def test_thousands_in_the_target_are_refused_and_the_way_out_named(write):
+    frame, cells, empty, _ = numeric(write)
+    with pytest.raises(LabelingError, match=r"between thousands or before decimals.*--task classification"):
+        fill(frame, cells, empty)
+
+
+def test_classes_that_look_like_thousands_are_classes():
+    frame, cells, empty, truth = table()
+    cells = np.where(empty, "", np.where(truth == "yes", "1,067", "999")).astype(object)
+    assert fill(frame.assign(y=cells), cells, empty).report["classes"].keys() == {"1,067", "999"}
+
+
+def test_codes_with_underscores_are_classes():
+    frame, cells, empty, truth = table()
+    codes = np.array([f"{i % 3 + 20}_{int(t == 'yes')}" for i, t in enumerate(truth)], dtype=object)
+    cells = np.where(empty, "", codes).astype(object)
+    done = fill(frame.assign(y=cells), cells, empty)
+    assert done.report["task"] == "classification"
+    assert set(done.values[empty]) <= set(codes)
+
+
+@pytest.mark.parametrize(
+    "write", [lambda v: f"{v * 1e-11:.3e}", lambda v: f"{v * 1e-13:.17f}", lambda v: f"{v * 1e12:.4E}"]
+)
+def test_small_and_large_numbers_keep_their_digits(write):
+    frame, cells, empty, truth = numeric(write)
+    done = fill(frame, cells, empty)
+    assert done.report["task"] == "regression"
+    filled = done.values[empty].astype(float)
+    expected = np.array([float(write(value)) for value in truth[empty]])
+    np.testing.assert_allclose(filled, expected, rtol=0.1)
+    assert len(set(filled)) == len(filled)
+    assert all(("e" in text.lower()) == ("e" in cells[0].lower()) for text in done.values[empty])
+
+
+def test_numbers_too_large_to_be_squared_are_refused():
+    frame, cells, empty, _ = numeric(lambda v: f"{v * 1e200:.3e}")
+    with pytest.raises(LabelingError, match=r"'y' holds .*e\+201; numbers beyond 1e\+150"):
+        fill(frame, cells, empty)
+
+
+@pytest.mark.parametrize("scale", ["auto", "block", "none"])
+@pytest.mark.parametrize("value", ["1.7976931348623157e308", "1e200"])
+def test_a_feature_too_large_to_be_squared_is_named(value, scale):
+    frame, cells, empty, _ = table()
+    frame.loc[3, "b"] = value
+    with pytest.raises(LabelingError, match=r"'b' holds .*Correct or empty such cells"):
+        fill(frame, cells, empty, scale=scale)
+
+
+def test_a_feature_too_large_for_kernels_is_named():
+    frame, cells, empty, _ = table()
+    frame.loc[3, "b"] = "1e120"
+    assert fill(frame, cells, empty).report["rows_filled"] == 45  # standardised it is harmless
+    with pytest.raises(LabelingError, match="column 'b' has values too large for kernels"):
+        fill(frame, cells, empty, scale="none")
+
+
+def test_a_spelled_out_missing_number_names_the_option():
+    frame, cells, empty, _ = numeric(lambda v: f"{v:.2f}")
+    spelled = np.where(empty, "n/a", cells).astype(object)
+    with pytest.raises(
+        LabelingError, match=r"no empty cell: .*if 'n/a' marks a row without a label, .*--unlabeled n/a"
+    ):
+        fill(frame, spelled, np.zeros_like(empty))
+    half = np.where(np.arange(80) < 5, "NA", cells).astype(object)
+    for task in ("auto", "regression"):
+        with pytest.raises(LabelingError, match=r"numbers and other texts: if 'NA' marks .*--unlabeled NA"):
+            fill(frame, half, empty, task=task)
+
+
+def test_a_class_that_looks_like_a_missing_value_is_told():
+    frame, cells, empty, _ = table()
+    renamed = np.where(cells == "no", "None", cells).astype(object)
+    assert any("--unlabeled None" in note for note in fill(frame, renamed, empty).report["warnings"])
+    assert not any("--unlabeled" in note for note in fill(frame, cells, empty).report["warnings"])
+
+
+def test_a_mix_of_dots_and_commas_is_refused_as_numbers():
+    frame, cells, empty, _ = numeric(lambda v: f"{v:.2f}")
+    cells[:5] = [text.replace(".", ",") for text in cells[:5]]
+    with pytest.raises(LabelingError, match="Regression needs numbers, and 'y' holds dots and commas too"):
+        fill(frame, cells, empty, task="regression")
+
+
+def test_a_radius_that_is_not_known_is_none():
+    frame, cells, empty, _ = numeric(lambda v: f"{v:.2f}", n=40, n_labeled=8)
+    done = fill(frame, cells, empty, task="regression")
+    assert done.report["interval_radius"] is None
+    assert set(done.extra["y_low"]) == {""}
+
+
+def test_a_column_that_a_source_loses_is_told():
+    frame, cells, empty, _ = table()
+    frame = frame.assign(id=[str(i) for i in range(90)])
+    report = fill(frame, cells, empty, sources={"left": ["a", "id"], "right": ["b"]}).report
+    assert any("Source 'left' does without 'id', left out as ID-like" in note for note in report["warnings"])
+    with pytest.raises(LabelingError, match="No column of source 'left' is left to learn from: id \\(ID-like"):
+        fill(frame, cells, empty, sources={"left": ["id"], "right": ["b"]})
+    with pytest.raises(LabelingError, match="Source 'left' names the target 'y'"):
+        fill(frame, cells, empty, sources={"left": ["y", "a"]})
+    fill(frame, cells, empty, sources={"all": ["*"]})  # a pattern means what there is to learn from
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_without_time_one_part_is_tested_and_said_so(task):
+    frame, cells, empty, _ = table() if task == "classification" else numeric(lambda v: f"{v:.2f}")
+    told = []
+    report = fill(frame, cells, empty, task=task, time_limit=1e-6, stage=lambda what, _: told.append(what)).report
+    assert report["rows_tested"] == (~empty).sum() // 5
+    assert sum("cross-validating" in what for what in told) == 1
+    assert "fitting on all rows" in told
+    assert fill(frame, cells, empty, task=task).report["rows_tested"] == (~empty).sum()
+
+
+def test_parts_are_handed_out_until_each_class_is_tested():
+    y = np.array(["a", "a", "b", "b", None, None], dtype=object)
+    parts = [(np.array([2, 3]), np.array([0])), (np.array([0]), np.array([2])), (np.array([0]), np.array([3]))]
+    folds = _Folds(parts, y, _Clock(1e-9))
+    assert list(folds.split()) == parts[:2]
+    assert folds.is_over
+    assert folds.tested(np.array([0, 1, 2, 3])).tolist() == [0, 2]

@@ -1,15 +1,23 @@
 import json
 import pickle
 import zipfile
+from datetime import date
 
 import numpy as np
 import pytest
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.metrics import balanced_accuracy_score, make_scorer
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
 import kernelweave
 from kernelweave import (
     RBF,
+    FromCallable,
     Linear,
     ManifoldKernel,
     MKLClassifier,
@@ -17,16 +25,17 @@ from kernelweave import (
     OnColumns,
     Polynomial,
     Preprocessed,
+    SemiSupervisedSplit,
     SSMKClassifier,
     SSMKRegressor,
     manifold_family,
 )
 from kernelweave.kernels.cluster import ClusterKernel, DiffusionKernel
-from kernelweave.model_selection import SigmoidCalibratedClassifier
-from kernelweave.persistence import load, load_with_about, save
+from kernelweave.model_selection import SigmoidCalibratedClassifier, labeled_scorer
+from kernelweave.persistence import _is_of_sklearn, load, load_with_about, save
 from kernelweave.tables import TableError
 
-pytest.importorskip("skops")
+skops = pytest.importorskip("skops.io")
 LIBRARY = [
     Linear(),
     OnColumns(RBF(), [0, 1], missing="center"),
@@ -110,9 +119,81 @@ def test_objects_of_other_packages_are_refused(data, tmp_path):
     X, y = data
     model = make_pipeline(FunctionTransformer(json.loads, validate=False), SSMKClassifier())
     model.steps[1] = ("model", SSMKClassifier().fit(X, y))
-    save(model, tmp_path / "m.skops")
+    with pytest.raises(ValueError, match=r"could not be loaded again: json.*keep the model with pickle"):
+        save(model, tmp_path / "m.skops")
+    assert list(tmp_path.iterdir()) == []
+    skops.dump({"model": model}, tmp_path / "m.skops")
     with pytest.raises(ValueError, match="does not load from files: json"):
         load(tmp_path / "m.skops")
+
+
+@pytest.mark.parametrize(
+    "make, name",
+    [
+        (lambda y: SSMKClassifier([FromCallable(lambda A, B: A @ B.T)]), "<lambda>"),
+        (lambda y: SSMKClassifier(callback=lambda state: None), "<lambda>"),
+        (lambda y: RandomForestClassifier(2), "sklearn.tree._tree.Tree"),
+        (lambda y: HistGradientBoostingClassifier(max_iter=2), "TreePredictor"),
+        (lambda y: KNeighborsClassifier(algorithm="kd_tree"), "KDTree"),
+    ],
+    ids=["a function as kernel", "a callback", "trees", "binned trees", "neighbor trees"],
+)
+def test_what_could_not_be_loaded_is_not_saved(make, name, data, tmp_path):
+    X, y = data
+    model = make(y).fit(X[:40], y[:40].astype(str))
+    (tmp_path / "m.skops").write_bytes(b"an earlier one")
+    with pytest.raises(ValueError, match=f"could not be loaded again: .*{name}"):
+        save(model, tmp_path / "m.skops")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"an earlier one"]
+
+
+def test_dates_as_classes_are_not_saved(data, tmp_path):
+    X, _ = data
+    model = SSMKClassifier().fit(X, np.where(X[:, 0] > 0, date(2020, 1, 1), date(2021, 1, 1)))
+    with pytest.raises(ValueError, match=r"could not be loaded again: datetime.date.*name classes by strings"):
+        save(model, tmp_path / "m.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_skops_cannot_write_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="This SSMKClassifier cannot be saved"):
+        save(SSMKClassifier(random_state=(i for i in range(3))), tmp_path / "m.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: GridSearchCV(SSMKClassifier(), {"C": [1, 10]}, cv=2),
+        lambda: GridSearchCV(SSMKClassifier(), {"C": [1, 10]}, cv=2, scoring=make_scorer(balanced_accuracy_score)),
+        lambda: GridSearchCV(
+            SSMKClassifier(), {"C": [1]}, cv=SemiSupervisedSplit(2), scoring=labeled_scorer("accuracy")
+        ),
+        lambda: make_pipeline(SelectKBest(f_classif, k=2), CalibratedClassifierCV(SSMKClassifier(), cv=2)),
+    ],
+    ids=["grid search", "with a metric", "with a splitter and a scorer of ours", "selection and calibration"],
+)
+def test_what_comes_from_scikit_learn_is_loaded(make, data, tmp_path):
+    X, y = data
+    model = make().fit(X[:40], y[:40].astype(str))
+    save(model, tmp_path / "m.skops")
+    np.testing.assert_array_equal(load(tmp_path / "m.skops").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize(
+    "name, is_loaded",
+    [
+        ("sklearn.metrics._scorer._PassthroughScorer", True),
+        ("sklearn.metrics._classification.f1_score", True),
+        ("sklearn.metrics.pairwise.partial", False),  # imported there, from elsewhere
+        ("sklearn.utils._testing._delete_folder", False),  # does more than compute
+        ("sklearn.neighbors._kd_tree.KDTree", False),
+        ("sklearn.no_such_module.Thing", False),
+        ("sklearn_other.Thing", False),
+    ],
+)
+def test_names_in_a_file_are_looked_up_before_they_are_trusted(name, is_loaded):
+    assert _is_of_sklearn(name) is is_loaded
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps([1, 2])])

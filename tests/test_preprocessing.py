@@ -326,3 +326,18 @@ def test_digits_lose_nothing_against_pixels_over_16():
 def test_raw_wine_is_no_worse_than_standardised_wine(name):
     X, y = load_wine(return_X_y=True)
     assert_allclose(encoded(X, y, name), StandardScaler().fit_transform(X), atol=1e-9)
+
+
+@pytest.mark.parametrize("cell", ["1.7976931348623157e308", "-1e200"])
+@pytest.mark.parametrize("typed", [False, True])
+def test_a_number_that_cannot_be_squared_is_refused_with_its_column(cell, typed):
+    columns = {f"p{i}": texts(RNG.normal(size=N)) for i in range(12)}
+    frame = pd.DataFrame({**columns, "y": ""}, dtype=object)
+    encoder = make_encoder(plan_columns(frame, target="y")).fit(frame)
+    frame.loc[5, "p3"] = cell
+    frame = frame.astype(dict.fromkeys(columns, float)) if typed else frame
+    sentence = r"Column 'p3' holds .*e\+(308|200); numbers beyond 1e\+150"
+    with pytest.raises(ValueError, match=sentence):
+        encoder.transform(frame)
+    with pytest.raises(ValueError, match=sentence):
+        make_encoder(plan_columns(frame, target="y")).fit(frame)

@@ -98,7 +98,7 @@ def test_only_the_filled_cells_and_the_appended_columns_change(tmp_path_factory,
     assert out.read_bytes() == path.read_bytes()
 
     j = data.draw(st.integers(0, len(drawn.names) - 1))
-    fills = [data.draw(cells("ascii"))[0] if row[j] == "" else None for row in drawn.texts]
+    fills = [data.draw(cells("ascii"))[0] if not row[j].strip() else None for row in drawn.texts]
     fills = [text if text is None or data.draw(st.booleans()) else None for text in fills]
     extra = {name: [data.draw(cells("ascii"))[0] for _ in fills] for name in ("new", "p;q,r")}
     write_filled(table, table.names[j], fills, extra, out)
@@ -145,11 +145,17 @@ def test_a_blank_line_is_a_row_between_the_rows_of_a_single_column_and_nowhere_e
     assert read_table(path).n_rows == 2
 
 
-def test_only_an_empty_text_is_empty_unless_another_is_named(tmp_path):
+@pytest.mark.parametrize("rows", [b";\n", b';"007"\n', b';\n;"007"\n;a,b\n'])
+def test_a_comma_before_a_closing_quote_is_no_delimiter(tmp_path, rows):
+    table = small(tmp_path, b'h;"h,"\n' + rows)
+    assert (table.delimiter, table.names, table.n_rows) == (";", ["h", "h,"], rows.count(b"\n"))
+
+
+def test_only_a_blank_text_is_empty_unless_another_is_named(tmp_path):
     path = tmp_path / "in.csv"
     path.write_bytes(b'x,y\n1,\n2,""\n3,NA\n4,None\n5,nan\n6, \n7,?\n')
-    assert is_empty(read_table(path), "y").tolist() == [True, True] + [False] * 5
-    assert is_empty(read_table(path), "y", "?").tolist() == [True, True] + [False] * 4 + [True]
+    assert is_empty(read_table(path), "y").tolist() == [True, True] + [False] * 3 + [True, False]
+    assert is_empty(read_table(path), "y", "?").tolist() == [True, True] + [False] * 3 + [True] * 2
     frame = read_table(path).frame()
     assert frame.dtypes.tolist() == [object, object]
     assert frame["y"].tolist() == ["", "", "NA", "None", "nan", " ", "?"]

@@ -6,6 +6,7 @@ Its part ``kernelweave papers`` is in ``papers_cli``.
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 import sys
@@ -16,11 +17,12 @@ from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any
+from typing import Annotated, Any, BinaryIO
 
 try:
     import typer
     from rich.console import Console
+    from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.table import Table as Grid
 except ImportError as missing:  # pragma: no cover - tested in a process of its own
@@ -28,10 +30,10 @@ except ImportError as missing:  # pragma: no cover - tested in a process of its 
 
 import numpy as np
 
-from .labeling import Labeling, LabelingError, LabelingOptions, fill_labels
+from .labeling import Labeling, LabelingError, LabelingOptions, encode, fill_labels, require_empty
 from .papers_cli import PapersError
 from .papers_cli import app as papers
-from .persistence import load_with_about, save
+from .persistence import load_with_about, packed, require_skops
 from .tables import Fault, Table, TableError, atomic_write, check_output, is_empty, read_table, write_filled
 
 # Exit codes below 10 are the command's own; those of tables and outputs are in tables.Fault.
@@ -39,7 +41,10 @@ NOT_POSSIBLE, BAD_OPTION, NO_MODEL, INTERRUPTED = 3, 2, 4, 130
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(papers, name="papers")
-Columns = Annotated[list[str] | None, typer.Option()]
+
+# What the name of an output promises; the copy is of the table's own kind, so another promise is refused.
+KINDS = {".csv": "text", ".tsv": "text with tabs", ".tab": "text with tabs", ".parquet": "Parquet", ".pq": "Parquet"}
+OTHER_KINDS = (".xlsx", ".xls", ".ods", ".json", ".feather", ".arrow", ".gz", ".bz2", ".xz", ".zip", ".zst")
 
 
 class CommandError(Exception):
@@ -91,20 +96,22 @@ def label(
     ] = None,
     scale: Annotated[str, typer.Option(help="auto, block, column or none.")] = "auto",
     model: Annotated[Path | None, typer.Option(help="Save the model here, for `kernelweave predict`.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Seconds for learning.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="About how many seconds to learn for.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
     json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Fill in the empty cells of one column of TABLE, and say how good the labels are."""
     _require(task, ("auto", "classification", "regression"), "--task")
     _require(scale, ("auto", "block", "column", "none"), "--scale")
-    out = output or table.with_name(f"{table.stem}.labeled{table.suffix}")
+    out = output or _beside(table, "labeled")
     record = out.with_name(out.name + ".json")
     _require_distinct([table, out, record, *([model] if model else [])])
     for path in (out, record, *([model] if model else [])):
         check_output(path, table)
-    if time_limit is not None and time_limit <= 0:
+    if time_limit is not None and not 0 < time_limit < math.inf:
         raise CommandError(BAD_OPTION, f"--time-limit {time_limit:g} is not a positive number of seconds.")
+    if model is not None:
+        _require_skops()
     if seed < 0:
         raise CommandError(BAD_OPTION, f"--seed {seed} is negative; any whole number from 0 on will do.")
     options = LabelingOptions(
@@ -121,19 +128,19 @@ def label(
     with _stages() as stage:
         stage("reading the table", 0.0)
         data = read_table(table)
+        _require_kind(data, out)
         _require_columns(data, [target, *options.id_columns, *options.ignore, *([group] if group else [])])
         empty = is_empty(data, target, unlabeled)
         done = fill_labels(data.frame(), data.column(target), empty, options, stage)
         stage("writing", 0.98)
         extra = _free_names(done.extra, data.names)
         report = _record(data, options, unlabeled, done, extra)
-        with _all_or_nothing(out, record):
-            write_filled(data, target, done.values.tolist(), extra, out, unlabeled)
-            atomic_write(record, (json.dumps(report, indent=1, ensure_ascii=False) + "\n").encode())
-            if model is not None:
-                _save(done, target, unlabeled, model)
+        files = [(record, (_json(report) + "\n").encode())]
+        if model is not None:
+            files.append((model, packed(done.model, target=target, task=done.report["task"], unlabeled=unlabeled)))
+        _write_all(files, lambda: write_filled(data, target, done.values.tolist(), extra, out, unlabeled))
     if json_:
-        print(json.dumps(report, indent=1, ensure_ascii=False))
+        print(_json(report))
     else:
         _show(report, out, model)
 
@@ -147,30 +154,27 @@ def predict(
     ] = None,
 ) -> None:
     """Fill in the target column of another TABLE (or append it) with a saved model."""
-    out = output or table.with_name(f"{table.stem}.predicted{table.suffix}")
+    out = output or _beside(table, "predicted")
     _require_distinct([model, out])
     check_output(out, table)
+    _require_skops()
     try:
         pipeline, about_model = load_with_about(model)
     except (OSError, ValueError) as error:
         raise CommandError(NO_MODEL, str(error)) from None
-    except ImportError as error:
-        raise CommandError(BAD_OPTION, str(error)) from None
     with _stages() as stage:
         stage("reading the table", 0.0)
         data = read_table(table)
+        _require_kind(data, out)
         target = str(about_model["target"])
         given = target in data.names
         unlabeled = about_model.get("unlabeled")
-        empty = is_empty(data, target, unlabeled) if given else np.ones(data.n_rows, dtype=bool)
-        if not empty.any():
-            raise LabelingError(f"The column {target!r} has no empty cell: there is nothing to fill in.")
+        empty = np.ones(data.n_rows, dtype=bool)
+        if given:
+            empty = is_empty(data, target, unlabeled)
+            require_empty(data.column(target), empty, target)
         stage("predicting", 0.3)
-        try:
-            X = np.asarray(pipeline[0].transform(data.frame()), dtype=np.float64)
-        except ValueError as error:
-            raise CommandError(NOT_POSSIBLE, str(error)) from None
-        filled, beside = pipeline[-1].cells(X[empty], target)
+        filled, beside = pipeline[-1].cells(encode(pipeline[0], data.frame())[empty], target)
         columns = beside if given else {target: filled, **beside}
         extra = {name: _spread(texts, empty, "") for name, texts in columns.items()}
         values = _spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)
@@ -206,6 +210,35 @@ def _require_distinct(paths: Sequence[Path]) -> None:
                 Fault.SAME_FILE, f"'{path}' is named twice; a file is never overwritten by another output."
             )
         seen.add(real)
+
+
+def _beside(table: Path, what: str) -> Path:
+    """Return where the copy goes if nobody says."""
+    folder = table.absolute().parent
+    if (table.exists() and not table.is_file()) or {Path("/dev"), Path("/proc")} & {folder, *folder.parents}:
+        raise CommandError(BAD_OPTION, f"'{table}' is not a file that a copy can lie beside; name the copy with -o.")
+    return table.with_name(f"{table.stem}.{what}{table.suffix}")
+
+
+def _require_kind(data: Table, out: Path) -> None:
+    """Refuse an output whose name promises another kind of file than the table is."""
+    suffix = out.suffix.lower()
+    kind = "Parquet" if data.format == "parquet" else "text"
+    if getattr(data, "delimiter", "") == "\t":
+        kind = "text with tabs"
+    if suffix != data.path.suffix.lower() and (suffix in OTHER_KINDS or KINDS.get(suffix, kind) != kind):
+        raise CommandError(
+            BAD_OPTION,
+            f"The output '{out}' ends in {suffix}, but the copy of '{data.path}' is {kind} as the table is, so that no "
+            "cell changes. Give it the ending of the table.",
+        )
+
+
+def _require_skops() -> None:
+    try:
+        require_skops()
+    except ImportError as error:
+        raise CommandError(BAD_OPTION, str(error)) from None
 
 
 def _require(value: str, allowed: tuple[str, ...], option: str) -> None:
@@ -247,22 +280,36 @@ def _record(
     }
 
 
-def _save(done: Labeling, target: str, unlabeled: str | None, path: Path) -> None:
-    try:
-        save(done.model, path, target=target, task=done.report["task"], unlabeled=unlabeled)
-    except ImportError as error:
-        raise CommandError(BAD_OPTION, str(error)) from None
+def _json(report: dict[str, Any]) -> str:
+    """Return the report as JSON, which has no NaN and no infinity: they are null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(part) for key, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(part) for part in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(plain(report), indent=1, ensure_ascii=False, allow_nan=False)
 
 
-@contextmanager
-def _all_or_nothing(*paths: Path) -> Iterator[None]:
-    """Remove the outputs of a run that is stopped between them."""
-    try:
-        yield
-    except BaseException:
-        for path in paths:
-            path.unlink(missing_ok=True)
-        raise
+def _write_all(files: Sequence[tuple[Path, bytes]], last: Callable[[], None]) -> None:
+    """Write the files, and do the last writing once they are on the disk; only then do they take their places.
+
+    Until then, what an earlier run wrote is where it was.
+    """
+    if not files:
+        last()
+        return
+    (path, content), *others = files
+
+    def write(file: BinaryIO) -> None:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+        _write_all(others, last)
+
+    atomic_write(path, write)
 
 
 def _show(report: dict[str, Any], out: Path, model: Path | None) -> None:
@@ -277,9 +324,9 @@ def _show(report: dict[str, Any], out: Path, model: Path | None) -> None:
         console.print(f"given labels: {shown}{', …' if len(report['classes']) > 12 else ''}", markup=False)
     _show_errors(console, report)
     for warning in report["warnings"]:
-        console.print(f"[bold]note:[/] {warning}")
+        console.print(f"[bold]note:[/] {escape(warning)}")
     if "probabilities" in report:
-        console.print(f"probabilities: {report['probabilities']}")
+        console.print(f"probabilities: {report['probabilities']}", markup=False)
     _show_kernels(console, report)
     _show_columns(console, report["columns"])
     console.print(f"written to {out}, record in {out.name}.json", markup=False, soft_wrap=True)
@@ -288,7 +335,9 @@ def _show(report: dict[str, Any], out: Path, model: Path | None) -> None:
 
 
 def _show_errors(console: Console, report: dict[str, Any]) -> None:
-    grid = Grid(title="cross-validated on the labelled rows", title_justify="left", title_style="")
+    tested, labeled = report["rows_tested"], report["rows_labeled"]
+    part = f"{tested:,} of the {labeled:,}" if tested < labeled else "the"
+    grid = Grid(title=f"cross-validated on {part} labelled rows", title_justify="left", title_style="")
     grid.add_column("")
     if report["task"] == "classification":
         for name in ("error", "95 % interval", "balanced error"):
@@ -310,13 +359,22 @@ def _show_kernels(console: Console, report: dict[str, Any]) -> None:
         grid.add_column(name, justify=side)  # type: ignore[arg-type]
     for usage in report["kernels"]:
         if usage["columns"]:
-            grid.add_row(usage["name"], usage["source"], str(usage["columns"]), f"{usage['share']:.0%}")
+            grid.add_row(escape(usage["name"]), escape(usage["source"]), str(usage["columns"]), f"{usage['share']:.0%}")
     console.print(grid)
     proof = report["certificate"]
     covered = "all rows as centres"
     if proof["candidates"] < proof["rows"]:
         covered = f"{proof['candidates']:,} of {proof['rows']:,} rows as centres (labelled ones and a random part)"
-    console.print(f"certificate: at most {proof['relative']:.1e} above the optimum, over {covered}. {proof['status']}")
+    console.print(f"certificate: {_proved(proof)}, over {covered}. {proof['status']}", markup=False)
+
+
+def _proved(proof: dict[str, Any]) -> str:
+    """Return what a gap says about the optimum, which lies between the objective less the gap and the objective."""
+    bound = proof["objective"] - proof["gap"]
+    excess = 0.0 if proof["gap"] <= 0 else proof["gap"] / bound if bound > 0 else math.inf
+    if excess >= 1.0:
+        return "no useful bound was proved (the optimum may be less than half of what was reached)"
+    return f"at most {excess:.1e} of the optimum above it"
 
 
 def _show_columns(console: Console, columns: dict[str, Any]) -> None:

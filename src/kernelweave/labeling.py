@@ -1,41 +1,41 @@
 """The main job: fill in the missing labels of a table, and say how good they are.
 
 Features are encoded without labels, on all rows. Labelled rows are then cross-validated: every one is predicted by a
-model that has not seen its label, which gives the error, its interval and the calibration of probabilities. At last the
-model is fitted on everything and the empty cells are filled.
+model that has not seen its label, which gives the error, its interval and the calibration of probabilities; where time
+is short, some of them. At last the model is fitted on everything and the empty cells are filled.
 """
 
 from __future__ import annotations
 
 import math
+import shlex
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.metrics import balanced_accuracy_score
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, SVR
 
+from . import filling
 from .estimators.ssmk import SSMKClassifier, SSMKRegressor
-from .filling import ClassModel, NumberModel
 from .kernels.library import KernelLibrary, deformed_kernels
 from .kernels.pointwise import Linear, rbf_family
 from .kernels.wrappers import OnColumns
 from .model_selection import SemiSupervisedSplit, SigmoidCalibratedClassifier
-from .preprocessing import ColumnPlan, make_encoder, plan_columns, source_positions
+from .preprocessing import LARGEST, MISSING, ColumnPlan, make_encoder, plan_columns, source_positions
 
 Stage = Callable[[str, float], None]
 
 N_FOLDS = 5
 MIN_LABELS = 5  # of each class, below which no probability is given
-MANY_VALUES = 20  # a numeric target with more distinct values than this is a number, not a class
 INSENSITIVE = 0.05  # epsilon of the regression, in standard deviations of the target
 COST = 0.1  # C of the regression on the standardised target; measured on five problems, 1 and more overfit noise
-COVERAGE = 0.9  # of the interval given beside a number
+LARGEST_FEATURE = 1e70  # whose inner products can be squared
+SHORTEST = 1e-3  # seconds for a fit when the time is over: it does one round
 
 
 class LabelingError(ValueError):
@@ -94,8 +94,11 @@ def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: Label
         ``stage(what, share)`` is told what happens next and which share of the whole is done.
     """
     clock = _Clock(options.time_limit)
-    _check_labels(empty, options.target)
-    task = guess_task(cells[~empty]) if options.task == "auto" else options.task
+    require_empty(cells, empty, options.target)
+    if empty.all():
+        raise LabelingError(f"The column {options.target!r} is empty: label some rows first.")
+    task = filling.guess_task(cells[~empty]) if options.task == "auto" else options.task
+    _check_spelling(cells[~empty], task, options)
     stage("looking at the columns", 0.0)
     try:
         plan = plan_columns(
@@ -110,13 +113,13 @@ def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: Label
     except ValueError as error:  # a source that names no column
         raise LabelingError(str(error)) from None
     if not plan.used:
-        raise LabelingError(
-            "No column is left to learn from: "
-            + "; ".join(f"{column.name} ({column.reason})" for column in plan.left_out[:5])
-            + "."
-        )
+        why = "; ".join(f"{column.name} ({column.reason})" for column in plan.left_out[:5])
+        raise LabelingError(f"No column is left to learn from: {why}.")
+    notes = _check_sources(plan, options)
+    if task == "classification":
+        notes += [f"A class looks like a missing value: {words}." for words in _as_unlabeled(cells[~empty])]
     encoder = make_encoder(plan)
-    X = np.asarray(encoder.fit(frame).transform(frame), dtype=np.float64)
+    X = encode(encoder, frame, fit=True)
     groups = None if options.group is None else frame[options.group].astype(str).to_numpy()
     job = _Classes if task == "classification" else _Numbers
     if groups is None:
@@ -142,21 +145,44 @@ def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: Label
             "left_out": {column.name: column.reason for column in plan.left_out if column.name != options.target},
         },
         **work.report(),
-        "warnings": work.warnings(),
+        "warnings": notes + work.warnings(),
         "seconds": round(clock.elapsed, 2),
     }
     return Labeling(values, extra, report, model)
 
 
-def guess_task(labels: np.ndarray) -> str:
-    """Return ``"regression"`` where the given cells are many different numbers, else ``"classification"``."""
-    numbers = as_numbers(labels)
-    if numbers is None:
-        return "classification"
-    distinct = len(np.unique(numbers))
-    fractions = np.any(numbers != np.trunc(numbers))
-    many = distinct > MANY_VALUES or (fractions and distinct > MANY_VALUES / 2)
-    return "regression" if many else "classification"
+def encode(encoder: Any, frame: Any, fit: bool = False) -> np.ndarray:
+    """Return the features of a table as a matrix; refuse cells that cannot be read, or are too large for kernels."""
+    try:
+        X = np.asarray((encoder.fit(frame) if fit else encoder).transform(frame), dtype=np.float64)
+    except ValueError as error:
+        raise LabelingError(str(error)) from None
+    wrong = np.flatnonzero(~(np.abs(X).max(axis=0) <= LARGEST_FEATURE))
+    if len(wrong):
+        name = str(encoder.get_feature_names_out()[wrong[0]]).partition("__")[2]
+        raise LabelingError(
+            f"The column {name!r} has values too large for kernels, scaled as it is. Correct or empty those cells, or "
+            "learn without the column."
+        )
+    return X
+
+
+def _check_sources(plan: ColumnPlan, options: LabelingOptions) -> list[str]:
+    """Refuse a source with the target in it, or with nothing left; return a sentence on each column left out of one."""
+    notes = []
+    for source, names in options.sources.items():
+        if options.target in names:
+            raise LabelingError(
+                f"Source {source!r} names the target {options.target!r}, which is filled in and never learned from. "
+                "Take it out of the source."
+            )
+        left_out = {column.name: column.reason for column in plan.left_out if column.source == source}
+        if all(column.source != source for column in plan.used):
+            why = "; ".join(f"{name} ({reason})" for name, reason in list(left_out.items())[:5])
+            raise LabelingError(f"No column of source {source!r} is left to learn from: {why}. Name others.")
+        lost = [name for name in names if name in left_out]
+        notes += [f"Source {source!r} does without {name!r}, left out as {left_out[name]}." for name in lost]
+    return notes
 
 
 def duplicate_groups(X: np.ndarray, labeled: np.ndarray) -> np.ndarray | None:
@@ -167,16 +193,6 @@ def duplicate_groups(X: np.ndarray, labeled: np.ndarray) -> np.ndarray | None:
     groups = np.full(len(X), -1)
     groups[labeled] = inverse.ravel()
     return groups
-
-
-def as_numbers(labels: np.ndarray) -> np.ndarray | None:
-    """Return texts as finite numbers, or None if one of them is not; a decimal comma counts where no text has a dot."""
-    mark = decimal_mark(labels)
-    try:
-        numbers = np.array([float(str(text).replace(mark, ".")) for text in labels])
-    except ValueError:
-        return None
-    return numbers if np.isfinite(numbers).all() else None
 
 
 class _Clock:
@@ -192,7 +208,40 @@ class _Clock:
 
     def share(self, n_fits: int) -> float | None:
         """Return the seconds that each of ``n_fits`` fits may take; half of the rest is for all else."""
-        return None if self.limit is None else max(1.0, 0.5 * (self.limit - self.elapsed) / n_fits)
+        return None if self.limit is None else max(SHORTEST, 0.5 * (self.limit - self.elapsed) / n_fits)
+
+    def allows(self, seconds: float) -> bool:
+        return self.limit is None or self.elapsed + seconds <= self.limit
+
+
+class _Folds:
+    """Parts of a cross-validation, handed out one by one while there is time for another and for the last fit.
+
+    A fit has a first round that no limit shortens. The longest so far is what the next one is expected to take. The
+    first part is always handed out, and so are others until each class has been tested.
+    """
+
+    def __init__(self, parts: Sequence[tuple[np.ndarray, np.ndarray]], y: np.ndarray, clock: _Clock):
+        self.parts, self.clock = parts, clock
+        self.done: list[tuple[np.ndarray, np.ndarray]] = []
+        self.is_over = False
+        self._y, self._untested = y, {label for label in y if isinstance(label, str)}
+
+    def split(self, X: Any = None, y: Any = None, groups: Any = None) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        longest = 0.0
+        for train, test in self.parts:
+            if self.done and not self._untested and not self.clock.allows(2 * longest):
+                break
+            started = self.clock.elapsed
+            self.done.append((train, test))
+            self._untested -= set(self._y[test])
+            yield train, test
+            longest = max(longest, self.clock.elapsed - started)
+        self.is_over = True
+
+    def tested(self, labeled: np.ndarray) -> np.ndarray:
+        """Return those of the rows that were in a test part."""
+        return labeled[np.isin(labeled, np.concatenate([test for _, test in self.done]))]
 
 
 class _Work(ABC):
@@ -224,7 +273,7 @@ class _Work(ABC):
     def read(self, cells: np.ndarray) -> np.ndarray:
         """Return y from the target's cells; may lower ``n_folds``."""
 
-    def _folds(self) -> list[tuple[np.ndarray, np.ndarray]]:
+    def _folds(self) -> _Folds:
         n_splits = self.n_folds
         if self.groups is not None:
             n_splits = min(n_splits, len(np.unique(self.groups[self.labeled])))
@@ -232,21 +281,21 @@ class _Work(ABC):
             raise LabelingError("Cross-validation needs labelled rows in at least two groups, and two of each class.")
         split = SemiSupervisedSplit(n_splits, target=self.target_kind, random_state=self.options.seed)
         try:
-            return list(split.split(self.X, self.y, self.groups))
+            return _Folds(list(split.split(self.X, self.y, self.groups)), self.y, self.clock)
         except ValueError as error:
             raise LabelingError(str(error)) from None
 
     def parameters(self, stage: Stage) -> dict[str, Any]:
         """Return what the mixture is made with: a share of the time for each fold and two for the last fit."""
-        n_fits = len(self.folds) + 1
-        started = [0]
+        n_fits = len(self.folds.parts) + 1
 
         def told(state: Any) -> None:
             if state.iteration == 1:
-                started[0] += 1
-                last = started[0] == n_fits
-                what = "fitting on all rows" if last else f"cross-validating, part {started[0]} of {n_fits - 1}"
-                stage(what, 0.1 + 0.8 * (started[0] - 1) / n_fits)
+                part = len(self.folds.done)
+                what = f"cross-validating, part {part} of {n_fits - 1}"
+                if self.folds.is_over:
+                    part, what = n_fits, "fitting on all rows"
+                stage(what, 0.1 + 0.8 * (part - 1) / n_fits)
 
         return {
             "kernels": self.library,
@@ -271,6 +320,7 @@ class _Work(ABC):
     def about_mixture(self) -> dict[str, Any]:
         certificate = self.mixture.certificate_
         return {
+            "rows_tested": len(self.folds.tested(self.labeled)),
             "kernels": self.mixture.kernel_usage_,
             "basis_functions": self.mixture.n_columns_,
             "certificate": {
@@ -301,7 +351,6 @@ class _Classes(_Work):
                 f"at least 2 ({MIN_LABELS} for probabilities). Label more rows, or empty that cell."
             )
         self.counts = dict(zip(classes.tolist(), counts.tolist(), strict=True))
-        self.calibrated = int(counts.min()) >= MIN_LABELS
         self.n_folds = min(N_FOLDS, int(counts.min()))
         y = cells.astype(object)
         y[self.empty] = None
@@ -314,7 +363,9 @@ class _Classes(_Work):
         self.mixture = model.estimator_
         self.mixture.callback = mixture.callback = None  # what is saved does not talk
         model.cv = None
-        self.model = ClassModel(model, self.calibrated)
+        tested = np.unique(self.y[model.oof_rows_].astype(str), return_counts=True)[1]
+        self.calibrated = int(tested.min()) >= MIN_LABELS
+        self.model = filling.ClassModel(model, self.calibrated)
         self.errors = self._errors(model)
 
     def _errors(self, model: SigmoidCalibratedClassifier) -> dict[str, Any]:
@@ -324,7 +375,7 @@ class _Classes(_Work):
             decision = decision * model.slope_ + model.offset_
         codes = (decision > 0).astype(int) if decision.ndim == 1 else decision.argmax(axis=1)
         svc, majority = (np.full(len(self.X), "", dtype=object) for _ in range(2))
-        for train, test in self.folds:
+        for train, test in self.folds.done:
             known = np.intersect1d(train, self.labeled)
             labels = self.y[known].astype(str)
             svc[test] = SVC(C=10.0).fit(self.X[known], labels).predict(self.X[test])
@@ -335,12 +386,12 @@ class _Classes(_Work):
             "majority class": majority[model.oof_rows_].astype(str),
             "SVC": svc[model.oof_rows_].astype(str),
         }
-        return {name: _error(given, predicted) for name, predicted in predictions.items()}
+        return {name: filling.class_error(given, predicted) for name, predicted in predictions.items()}
 
     def report(self) -> dict[str, Any]:
         probabilities = "calibrated out of fold"
         if not self.calibrated:
-            probabilities = f"not given: a class has fewer than {MIN_LABELS} labelled rows"
+            probabilities = f"not given: a class has fewer than {MIN_LABELS} labelled rows that were tested"
         return {
             "classes": self.counts,
             "errors": self.errors,
@@ -355,12 +406,19 @@ class _Numbers(_Work):
     target_kind = "numbers"
 
     def read(self, cells: np.ndarray) -> np.ndarray:
-        numbers = as_numbers(cells[~self.empty])
+        numbers = filling.as_numbers(cells[~self.empty])
         if numbers is None:
-            other = next(text for text in cells[~self.empty] if as_numbers(np.array([text], dtype=object)) is None)
-            raise LabelingError(f"Regression needs numbers, and {self.options.target!r} holds '{other}' too.")
+            other = next(
+                (repr(text) for text in cells[~self.empty] if filling.as_numbers([text]) is None), "dots and commas"
+            )
+            raise LabelingError(f"Regression needs numbers, and {self.options.target!r} holds {other} too.")
+        if np.abs(numbers).max() > LARGEST:
+            raise LabelingError(
+                f"The column {self.options.target!r} holds {numbers[np.abs(numbers).argmax()]:g}; numbers beyond "
+                f"{LARGEST:g} cannot be squared. Correct that cell, or give the column another unit."
+            )
         self.center, self.unit = float(numbers.mean()), float(numbers.std()) or 1.0
-        self.form = (decimals(cells[~self.empty]), decimal_mark(cells[~self.empty]))
+        self.form = (filling.number_form(cells[~self.empty]), filling.decimal_mark(cells[~self.empty]))
         self.n_folds = min(N_FOLDS, len(numbers))
         y = np.full(len(cells), np.nan)
         y[~self.empty] = (numbers - self.center) / self.unit
@@ -369,69 +427,60 @@ class _Numbers(_Work):
     def fit(self, stage: Stage) -> None:
         mixture = SSMKRegressor(**self.parameters(stage), C=COST, epsilon=INSENSITIVE)
         predicted = {name: np.empty(len(self.X)) for name in ("kernelweave", "mean", "SVR")}
-        for train, test in self.folds:
+        for train, test in self.folds.split():
             known = np.intersect1d(train, self.labeled)
             predicted["kernelweave"][test] = clone(mixture).fit(self.X[train], self.y[train]).predict(self.X[test])
             svr = SVR(C=10.0, epsilon=INSENSITIVE).fit(self.X[known], self.y[known])
             predicted["SVR"][test] = svr.predict(self.X[test])
             predicted["mean"][test] = self.y[known].mean()
-        truth = self.y[self.labeled]
-        residuals = {name: self.unit * (values[self.labeled] - truth) for name, values in predicted.items()}
+        rows = self.folds.tested(self.labeled)
+        residuals = {name: self.unit * (values[rows] - self.y[rows]) for name, values in predicted.items()}
         self.errors = {
             name: {"mean_absolute_error": float(np.abs(r).mean()), "rmse": float(np.sqrt((r**2).mean()))}
             for name, r in residuals.items()
         }
         self.mixture = mixture.fit(self.X, self.y)
         self.mixture.callback = None
-        self.radius = covering_radius(residuals["kernelweave"])
-        self.model = NumberModel(self.mixture, self.center, self.unit, self.radius, *self.form)
+        self.radius = filling.covering_radius(residuals["kernelweave"])
+        self.model = filling.NumberModel(self.mixture, self.center, self.unit, self.radius, *self.form)
 
     def report(self) -> dict[str, Any]:
-        return {"errors": self.errors, "interval_radius": self.radius, **self.about_mixture()}
+        radius = self.radius if math.isfinite(self.radius) else None
+        return {"errors": self.errors, "interval_radius": radius, **self.about_mixture()}
 
 
-def decimal_mark(labels: np.ndarray) -> str:
-    """Return the comma if texts have commas and no dots, else the dot."""
-    texts = [str(text) for text in labels]
-    return "," if any("," in text for text in texts) and not any("." in text for text in texts) else "."
-
-
-def decimals(labels: np.ndarray) -> int:
-    """Return the largest number of decimals that the texts have."""
-    mark = decimal_mark(labels)
-    return max(len(str(text).partition(mark)[2]) if "e" not in str(text).lower() else 6 for text in labels)
-
-
-def wilson_interval(n_wrong: float, n_rows: int) -> tuple[float, float]:
-    """Return the 95 % interval of an error rate."""
-    z = 1.959964
-    share = n_wrong / n_rows
-    center = share + z**2 / (2 * n_rows)
-    spread = z * math.sqrt(share * (1 - share) / n_rows + z**2 / (4 * n_rows**2))
-    return max(0.0, (center - spread) / (1 + z**2 / n_rows)), min(1.0, (center + spread) / (1 + z**2 / n_rows))
-
-
-def covering_radius(residuals: np.ndarray) -> float:
-    """Return the radius of an interval that covers a new residual with probability ``COVERAGE``; NaN if too few."""
-    sizes = np.sort(np.abs(residuals))
-    rank = math.ceil(COVERAGE * (len(sizes) + 1))  # conformal: one more than there are
-    return float(sizes[rank - 1]) if rank <= len(sizes) else math.nan
-
-
-def _error(given: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
-    wrong = int((given != predicted).sum())
-    return {
-        "error": wrong / len(given),
-        "interval": list(wilson_interval(wrong, len(given))),
-        "balanced_error": 1.0 - float(balanced_accuracy_score(given, predicted)),
-    }
-
-
-def _check_labels(empty: np.ndarray, target: str) -> None:
+def require_empty(cells: np.ndarray, empty: np.ndarray, target: str) -> None:
+    """Refuse a target column without an empty cell."""
     if not empty.any():
-        raise LabelingError(f"The column {target!r} has no empty cell: there is nothing to fill in.")
-    if empty.all():
-        raise LabelingError(f"The column {target!r} is empty: label some rows first.")
+        remedy = "".join(f"; {words}" for words in _as_unlabeled(cells))
+        raise LabelingError(f"The column {target!r} has no empty cell: there is nothing to fill in{remedy}.")
+
+
+def _as_unlabeled(labels: np.ndarray) -> list[str]:
+    """Return what to do about the first text that usually stands for a missing value, if there is one."""
+    found = [str(text) for text in labels if str(text).strip().lower() in MISSING][:1]
+    option = "empty such cells or let `kernelweave label` have --unlabeled"
+    return [f"if {text!r} marks a row without a label, {option} {shlex.quote(text)}" for text in found]
+
+
+def _check_spelling(labels: np.ndarray, task: str, options: LabelingOptions) -> None:
+    """Refuse numbers that nobody can read with certainty, and numbers among which a missing one is spelled out."""
+    if options.task == "classification":
+        return
+    doubtful = filling.with_thousands(labels)
+    if doubtful and (task == "regression" or len(set(labels)) > filling.MANY_VALUES / 2):
+        raise LabelingError(
+            f"The column {options.target!r} holds {doubtful!r}, whose mark may stand between thousands or before "
+            "decimals. Write thousands without a mark, or say --task classification if these are classes."
+        )
+    numbers = [text for text in labels if str(text).strip().lower() not in MISSING]
+    if not 0 < len(numbers) < len(labels) or filling.as_numbers(numbers) is None:
+        return
+    if "regression" in (task, filling.guess_task(numbers)):
+        raise LabelingError(
+            f"The column {options.target!r} holds numbers and other texts: {_as_unlabeled(labels)[0]}; or say "
+            "--task classification if all are classes."
+        )
 
 
 def _library(encoder: Any, plan: ColumnPlan, X: np.ndarray) -> KernelLibrary | None:

@@ -63,6 +63,7 @@ BLOCK_VARIANCE = 0.5  # of one column of a block; module docstring, "Between par
 LEVEL_VARIANCE = 0.1  # least variance taken for granted: a level on 1 % of the rows is not 10 units away
 MAX_LEVELS = 30
 SECONDS = 86_400  # of a day
+LARGEST = 1e150  # number whose square is one
 SCALES = ("auto", "block", "column", "none")
 
 
@@ -196,11 +197,10 @@ def make_encoder(plan: ColumnPlan) -> Pipeline:
         scaler = BlockScaler(variance=BLOCK_VARIANCE * len(members)) if block else StandardScaler()
         add("block" if block else "number", members, impute, *([scaler] if scaled else []))
     flag = [BlockScaler(variance=1.0, least=LEVEL_VARIANCE / 2)] if scaled else []  # 0/1 varies half as much as 01/10
-    rare = _rare(plan.n_rows)
     for column in plan.used:
         if column.kind == "categorical":
-            levels = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=rare, max_categories=MAX_LEVELS,
-                                   sparse_output=False)  # fmt: skip
+            levels = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=_rare(plan.n_rows),
+                                   max_categories=MAX_LEVELS, sparse_output=False)  # fmt: skip
             add("level", [column.name], levels, *([BlockScaler(variance=1.0, least=LEVEL_VARIANCE)] if scaled else []))
         elif column.kind == "boolean" and not column.block:
             add("flag", [column.name], impute, *flag)
@@ -242,6 +242,10 @@ class TableReader(TransformerMixin, BaseEstimator):
 
         self.fit(frame)
         read = {recipe["name"]: _read(frame[recipe["name"]], **recipe) for recipe in self.recipes}
+        for name, cells in read.items():
+            if cells.dtype == np.float64 and len(large := cells[np.abs(cells) > LARGEST]):
+                why = f"numbers beyond {LARGEST:g} cannot be squared. Correct or empty such cells"
+                raise ValueError(f"Column {name!r} holds {large[0]:g}; {why}, change its unit, or leave it out.")
         return pd.DataFrame(read, index=frame.index, copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
@@ -260,8 +264,7 @@ class BlockScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: Any = None) -> BlockScaler:
         X = np.asarray(X, dtype=np.float64)
-        self.n_features_in_ = X.shape[1]
-        self.mean_ = float(X.mean())
+        self.n_features_in_, self.mean_ = X.shape[1], float(X.mean())
         spread = max(float(X.var(axis=0).sum()), self.least)
         self.scale_ = math.sqrt(spread / self.variance) if spread > 0 else 1.0
         return self
@@ -295,11 +298,9 @@ def _describe(name: str, series: Any, forced: bool) -> tuple[Column, float]:
     if kind == "text":
         counts = np.bincount(codes[codes >= 0], minlength=len(levels))
         objection, about = _objection_to_text(levels, counts, len(series))
-        return (
-            out(f"{objection} ({about})")
-            if objection and not forced
-            else (Column(name, "categorical", about), math.nan)
-        )
+        if objection and not forced:
+            return out(f"{objection} ({about})")
+        return Column(name, "categorical", about), math.nan
     if kind == "numeric" and not forced and (objection := _objection_to_numbers(name, present)):
         return out(objection)
     reason = {"numeric": "numbers", "date": "dates", "boolean": "two values"}[kind]
@@ -397,8 +398,7 @@ def _objection_to_numbers(name: str, present: Floats) -> str:
     n = len(present)
     if n < 5 or (present != np.floor(present)).any() or np.abs(present).max() >= 2.0**62:
         return ""
-    distinct = np.unique(present).astype(np.int64)
-    steps = np.diff(present)
+    distinct, steps = np.unique(present).astype(np.int64), np.diff(present)
     if len(distinct) < 0.99 * n:
         return ""
     if n >= N_FOR_ORDER and ((steps >= 0).all() or (steps <= 0).all()):
@@ -468,9 +468,9 @@ def _blocks(columns: Sequence[Column], ranges: Mapping[str, float], scale: str) 
     for (_, stem), members in families.items():
         spans = np.array([ranges[name] for name in members])
         middle = np.median(spans)
-        near = (spans <= BLOCK_FACTOR * middle) & (spans >= middle / BLOCK_FACTOR)
+        near = (spans / BLOCK_FACTOR <= middle) & (spans >= middle / BLOCK_FACTOR)
         if len(members) >= BLOCK_MIN_COLUMNS and near.mean() >= BLOCK_SHARE:
-            block_of.update({name: stem or "numbers" for name in members if ranges[name] <= BLOCK_OUTLIER * middle})
+            block_of.update({name: stem or "numbers" for name in members if ranges[name] / BLOCK_OUTLIER <= middle})
     return block_of
 
 

@@ -10,7 +10,7 @@ one matrix ``ends`` of shape (1 + n_rows, n_columns), header first. A cell ends 
    whose cell is empty; those after the last row are not.
 3. Bytes are UTF-8, UTF-16 with a byte-order mark, or else Windows-1252 (Latin-1 where that has no such character).
    Each of these decodings can be undone exactly. UTF-16 is held as UTF-8, so that delimiters are single bytes.
-4. A cell is empty if its text is, or a null of Parquet; ``NA`` is a text. That of a number in Parquet is the shortest.
+4. A cell is empty if its text is blank, or a null of Parquet; ``NA`` is a text. A Parquet number's is the shortest.
 5. An output is written to a temporary file beside it, flushed to the disk and renamed: it exists whole or not at all.
 """
 
@@ -87,8 +87,8 @@ def read_table(path: StrPath) -> Table:
 
 
 def is_empty(table: Table, name: str, unlabeled: str | None = None) -> NDArray[np.bool_]:
-    """Which cells of a column are empty, or have the text `unlabeled` if that is given; shape (n_rows,)."""
-    return np.array([text in ("", unlabeled) for text in table.column(name)], dtype=bool)
+    """Which cells of a column are blank, or have the text `unlabeled` if that is given; shape (n_rows,)."""
+    return np.array([text == unlabeled or not text.strip() for text in table.column(name)], dtype=bool)
 
 
 def write_filled(
@@ -106,8 +106,7 @@ def write_filled(
         The appended columns. Their names must be new. In Parquet they are numbers where all their texts are.
     out : path
         Never the file that the table was read from.
-    unlabeled : str or None
-        As in `is_empty`.
+    unlabeled : str or None, as in `is_empty`
 
     Examples
     --------
@@ -325,11 +324,12 @@ def _inside_quotes(body: bytes, delimiter: str) -> tuple[NDArray[np.bool_], int 
 
 
 def _guess_delimiter(body: bytes) -> str:
-    def regularity(delimiter: str) -> tuple[float, int]:
+    def regularity(delimiter: str) -> tuple[float, int, int]:
         lines = _scan(body[:SAMPLE], delimiter)
         n_cells = lines.n_cells[lines.starts < lines.ends]
         n_cells = n_cells[:-1] if len(body) > SAMPLE and len(n_cells) > 1 else n_cells  # the last line is cut short
-        return float(np.mean(n_cells == n_cells[0])) * (n_cells[0] > 1), int(n_cells[0])
+        # A quote after a mark that is no delimiter swallows line ends: among equals, more lines are right.
+        return float(np.mean(n_cells == n_cells[0])) * (n_cells[0] > 1), int(n_cells[0]), len(n_cells)
 
     return max(DELIMITERS, key=regularity)
 
