@@ -31,7 +31,8 @@ UNIT_ADVICE = "Measure the features in another unit, such as X / numpy.abs(X).ma
 ROW_BLOCK = 8192  # rows read at a time
 SUBSAMPLE = 2000  # 2 million pairs: the median is then known to about 0.1 %
 EPS = float(np.finfo(np.float64).eps)
-LEAST = float(np.finfo(np.float64).tiny) / EPS  # of squares that keep their digits; one over it is the largest
+LEAST = float(np.finfo(np.float64).tiny) / EPS  # of squares that keep their digits
+MOST = 1e-4 * float(np.finfo(np.float64).max)  # of squares, where some are larger than the mean
 FULL = 0.9  # share of the rows in which a column far from zero is stored, at least
 # Squared mean of a column against its variance, and of such columns against the others: up to here a squared distance
 # loses four digits at most.
@@ -58,7 +59,7 @@ def reference_gamma(reference: str, X: Any, rng: np.random.Generator, sample_wei
     """
     with np.errstate(over="ignore", invalid="ignore"):
         squared = _REFERENCES[reference](X, rng, sample_weight)
-    if LEAST <= squared <= 1.0 / LEAST:
+    if LEAST <= squared <= MOST:
         return 1.0 / squared
     largest = largest_value(X) or 1.0
     if _REFERENCES[reference](_in_unit(X, largest), np.random.default_rng(0), sample_weight) <= 0.0:
