@@ -180,7 +180,7 @@ class TSVMMKLClassifier(Transductive):
         The library, of positive semi-definite kernels. None: an RBF kernel and four mild deformations of it (20 and 50
         neighbours, degrees 2 and 5, ratio 1); where ``X`` is sparse a linear one, with cosine neighbours. Above 4000
         rows all rest on 1000 landmarks, and no matrix of all rows is formed.
-    norm : float, default=2
+    norm : float, default=1.5
         Of the weights, at most 1. ``p > 1``: no weight is zero. 1, as in the paper: they sum to one, and one kernel
         tends to take all, that with the strongest deformation rather than the most accurate one.
     weights : {"shared", "per_class", "uniform"}, default="shared"
@@ -225,7 +225,7 @@ class TSVMMKLClassifier(Transductive):
     >>> y = np.where(np.arange(200) < 20, truth, -1)  # 20 labels, 180 unlabelled rows
     >>> base = RBF(multiple=4.0)  # narrower than the default, which suits data of more than two columns
     >>> model = TSVMMKLClassifier([base, *manifold_family(base)]).fit(X, y)
-    >>> bool(np.mean(model.transduction_ == truth) > 0.9), round(float(np.linalg.norm(model.weights_)), 6)
+    >>> bool(np.mean(model.transduction_ == truth) > 0.9), round(float(np.linalg.norm(model.weights_, 1.5)), 6)
     (True, 1.0)
     """
 
@@ -233,7 +233,7 @@ class TSVMMKLClassifier(Transductive):
         self,
         kernels: Any = None,
         *,
-        norm: float = 2,
+        norm: float = 1.5,
         C: float | str = 1.0,
         C_unlabeled: float | None = None,
         s: float | str = 0.4,
