@@ -235,8 +235,7 @@ TABLE_1 = Item(
     fast_settings={"rows": N_FAST},
     why={
         ("G50c", "TSVM-MKL"): "Not known: the pool of kernels is not printed. With ours not even the best C and s of "
-        "each split by itself reach the printed number on average (benchmarks/tsvm_mkl); the default, with a narrower "
-        "kernel and annealing, comes nearer.",
+        "each split by itself reach the printed number on average (benchmarks/tsvm_mkl).",
         ("Pagelink", "SVM"): "Not known: other labels are drawn, and how pages and links were joined is not printed. "
         "The paper's own Table 2 has 25.1 for an SVM on this set, so that ours lies between its two numbers.",
     },
