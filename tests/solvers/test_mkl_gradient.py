@@ -47,6 +47,19 @@ def test_reduced_gradient_steps_never_rise_and_stay_on_the_simplex(seed):
     assert name == "reduced gradient"
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_golden_section_finds_the_lowest_point_of_a_step_to_a_tenth(seed):
+    svm = machines(seed)
+    value, end = (svm.solve(np.array(w), 1e-10) for w in ([0.4, 0.1, 0.4, 0.1], [0.0, 0.5, 0.0, 0.5]))
+    step, n_before = end.weights - value.weights, svm.n_solves
+    found = ReducedGradientStep(svm, lambda value: 1e-10)._search(value, end, step, 1e-10)
+    assert svm.n_solves - n_before < 30
+    shares = np.linspace(0.0, 1.0, 101)
+    best = shares[np.argmin([svm.solve(value.weights + share * step, 1e-10).dual for share in shares])]
+    assert found.weights[1] == pytest.approx(0.1 + 0.4 * best, abs=0.4 * 0.11)
+    assert found.dual <= min(value.dual, end.dual)
+
+
 def test_the_reduced_gradient_keeps_the_sum_and_points_downhill():
     svm = machines(3)
     value = svm.solve(np.array([0.5, 0.0, 0.4, 0.1]), 1e-8)

@@ -80,6 +80,14 @@ def test_an_infinite_box_is_opened_until_it_does_not_bind():
         assert margins[x != 0] == pytest.approx(1.0, abs=1e-2)
 
 
+def test_machines_trained_many_times_at_one_place_still_end():
+    svm = machines(C=np.inf, ridge=0.3)
+    value = svm.solve(WEIGHTS, 1e-3)
+    for _ in range(400):  # each start is better than asked for
+        value = svm.solve(WEIGHTS, 1e-3, start=value.duals)
+    assert svm.solve(np.array([0.0, 0.0, 1.0]), 1e-10).inner_gap <= 1e-10 * value.dual
+
+
 def test_an_infinite_value_is_no_value():
     stack = KernelStack([np.zeros((4, 4)), Diagonal(np.ones(4))])
     y = np.array([1.0, 1.0, -1.0, -1.0])

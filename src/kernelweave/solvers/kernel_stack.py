@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .loops import Array, add_rows, compiled, mirror
+from .loops import Array, add_rows, compiled, gather, mirror
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
 LARGE = 4000  # points, above which kernels that are given by features are used through these alone
@@ -77,7 +77,7 @@ class KernelStack:
 
     def at(self, rows: np.ndarray) -> KernelStack:
         """Return the stack over some of the points; the scales stay as they are."""
-        return KernelStack([_at(member, rows) for member in self.members], self.scales)
+        return KernelStack([self._at(k, rows) for k in range(len(self))], self.scales)
 
     def combine(self, weights: np.ndarray, ridge: float | np.ndarray = 0.0) -> np.ndarray:
         """Return the weighted sum of the scaled kernels, plus ``ridge`` in the diagonal.
@@ -177,6 +177,14 @@ class KernelStack:
         """Return ``x'K_k x / s_k`` for each kernel and column of ``X``, shape (n_kernels, n_vectors)."""
         return np.einsum("ic,kic->kc", X, self.products(X))
 
+    def _at(self, k: int, rows: np.ndarray) -> Member:
+        member = self.members[k]
+        if isinstance(member, np.ndarray):
+            block = np.empty((len(rows), len(rows)), member.dtype)
+            gather(self._dense[k], rows, block)
+            return block
+        return Factor(member.Z[rows]) if isinstance(member, Factor) else Diagonal(member.values[rows])
+
     def _quartets(self, factors: np.ndarray) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the dense kernels with a weight in fours of one kind: so the sum is read and written less often."""
         kinds: dict[object, list[int]] = {}
@@ -210,14 +218,6 @@ def _entries(member: Member) -> np.ndarray:
     if isinstance(member, Factor):
         return member.Z
     return member.values if isinstance(member, Diagonal) else member
-
-
-def _at(member: Member, rows: np.ndarray) -> Member:
-    if isinstance(member, Factor):
-        return Factor(member.Z[rows])
-    if isinstance(member, Diagonal):
-        return Diagonal(member.values[rows])
-    return member[rows].take(rows, axis=1)  # faster than np.ix_
 
 
 def _diagonal(member: Member) -> np.ndarray:

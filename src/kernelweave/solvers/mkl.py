@@ -168,7 +168,7 @@ def _weights_of_few(machines: WeightedSVM, max_iter: int) -> np.ndarray | None:
     """
     problems, n_points = machines.problems, machines.stack.n_points
     linear = [np.bincount(p.rows, weights=p.linear, minlength=n_points) for p in problems]
-    taking_part = np.isin(np.arange(n_points), np.concatenate([p.rows for p in problems]))
+    taking_part = np.bincount(np.concatenate([p.rows for p in problems]), minlength=n_points) > 0
     order = np.lexsort([*linear, ~taking_part])[: taking_part.sum()]
     bounded = all(np.isfinite(p.lower).all() and np.isfinite(p.upper).all() for p in problems)
     rows = np.sort(order[ONE_IN // 2 :: ONE_IN])
@@ -197,7 +197,7 @@ class _Course:
         self.started, self.name = time.perf_counter(), "start"
         self.n_stalls, self.fineness = 0, 1.0
         self.best: Value | None = None
-        self.lowest = np.inf  # of J
+        self.lowest = np.inf  # of the upper bounds on J
         self.status = Status.CONVERGED
 
     def accuracy(self, value: Value) -> float:
@@ -216,10 +216,10 @@ class _Course:
     def ends(self, value: Value, max_iter: int) -> bool:
         """Record a value; say whether it is the last."""
         best = self.best
-        stalled = value.dual >= self.lowest - ROUNDING * abs(self.lowest) and best and value.gap >= 0.9 * best.gap
+        stalled = value.objective >= self.lowest - ROUNDING * abs(self.lowest) and best and value.gap >= 0.9 * best.gap
         self.n_stalls = self.n_stalls + 1 if stalled else 0
         self.fineness = max(FINEST, FINER * self.fineness) if stalled else self.fineness
-        self.lowest = min(self.lowest, value.dual)
+        self.lowest = min(self.lowest, value.objective)
         if best is None or value.gap < best.gap:
             self.best = value
         state = MKLState(

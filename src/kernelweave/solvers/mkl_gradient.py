@@ -19,6 +19,8 @@ SUFFICIENT = 1e-4  # share of the decrease that the slope promises (Armijo)
 N_SHORTER = 12  # times that a step is shortened
 MEMORY = 5  # values back that a projected-gradient step may rise to
 STEP_RANGE = (1e-12, 1e12)  # of the projected gradient, times the size of the gradient
+GOLDEN = (5.0**0.5 - 1.0) / 2.0
+SECTION, SHORTEST = 0.1, 1e-6  # of a piece: where golden section ends, and where it does without a lower value
 ZERO = 1e-12  # weights below are zero to the reduced gradient
 
 
@@ -86,8 +88,8 @@ class ReducedGradientStep:
     """The reduced gradient of SimpleMKL, on weights that sum to 1.
 
     The largest weight takes up what the others lose or gain. As long as J falls, the direction is followed to where a
-    weight becomes zero, which then leaves it; the last piece gets a line search. A parabola chooses its steps, not the
-    golden section of the paper, which needs more machines.
+    weight becomes zero, which then leaves it; the last piece is searched as in the program of its authors, by golden
+    section down to a tenth of the piece, and further only while no point is lower than its beginning.
 
     References
     ----------
@@ -106,7 +108,7 @@ class ReducedGradientStep:
         """Return the next value, and how it was reached."""
         tol, largest = self.accuracy(value), int(np.argmax(value.weights))
         direction = _reduced_gradient(value, largest)
-        gradient, piece = value.gradient, value  # where the piece of the path begins
+        piece = value  # where the piece of the path begins
         while (falling := direction < 0.0).any():
             ratios = np.where(falling, -piece.weights / np.where(falling, direction, -1.0), np.inf)
             blocker = int(np.argmin(ratios))
@@ -115,26 +117,29 @@ class ReducedGradientStep:
             weights[blocker] = 0.0
             trial = self.machines.solve(weights / weights.sum(), tol, start=piece.duals)
             if trial.dual >= piece.dual:
-                slope = float((gradient if piece is value else piece.gradient) @ direction)
-                return self._search(piece, trial, direction, slope, longest, tol), "reduced gradient"
+                return self._search(piece, trial, longest * direction, tol), "reduced gradient"
             piece, direction = trial, direction.copy()
             direction[[blocker, largest]] = 0.0
             direction[largest] = -direction.sum()
         return piece, "reduced gradient"
 
-    def _search(
-        self, value: Value, trial: Value, direction: np.ndarray, slope: float, length: float, tol: float
-    ) -> Value:
-        """Return a value along the direction, shorter than where J has risen."""
-        if slope >= 0.0:
-            return value
-        for _ in range(N_SHORTER):
-            length *= shorter(trial.dual - value.dual, slope * length)
-            weights = np.maximum(0.0, value.weights + length * direction)
-            trial = self.machines.solve(weights / weights.sum(), tol, start=trial.duals)
-            if trial.dual <= value.dual + SUFFICIENT * length * slope:
-                return trial
-        return value
+    def _search(self, value: Value, end: Value, step: np.ndarray, tol: float) -> Value:
+        """Return the lowest value that golden section finds along a step, at whose end J has risen."""
+
+        def at(share: float) -> tuple[float, Value]:
+            weights = np.maximum(0.0, value.weights + share * step)
+            return share, self.machines.solve(weights / weights.sum(), tol, start=value.duals)
+
+        points = [(0.0, value), at(1.0 - GOLDEN), at(GOLDEN), (1.0, end)]
+        while True:
+            best = min(range(4), key=lambda i: points[i][1].dual)
+            (low, high), lowest = (points[max(0, best - 1)], points[min(3, best + 1)]), points[best][1]
+            if points[3][0] - points[0][0] <= (SHORTEST if lowest is value else SECTION):
+                return lowest
+            length = high[0] - low[0]
+            left = points[2] if best == 2 else at(high[0] - GOLDEN * length)
+            right = points[1] if best == 1 else at(low[0] + GOLDEN * length)
+            points = [low, left, right, high]
 
 
 def _reduced_gradient(value: Value, largest: int) -> np.ndarray:

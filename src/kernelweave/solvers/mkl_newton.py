@@ -91,13 +91,13 @@ def _derivatives(
     r"""Return the free variables F, L with :math:`L L^\top = K_{FF}`, and D with :math:`V^\top P V = D^\top D`."""
     free = np.flatnonzero((x > problem.lower) & (x < problem.upper))
     rows = problem.rows[free]
-    K_FF = machines.block(weights, rows)
     if not len(free):
-        return free, K_FF, np.zeros((0, len(products)))
-    scale, ridge, failed = max(float(K_FF.diagonal().mean()), np.finfo(float).tiny), RIDGE, 1
+        return free, np.zeros((0, 0)), np.zeros((0, len(products)))
+    ridge, failed = RIDGE, 1
     while failed:
-        K_FF.flat[:: len(free) + 1] += ridge * scale
-        factor, failed = dpotrf(K_FF.T, lower=1)
+        K_FF = machines.block(weights, rows)
+        K_FF.flat[:: len(free) + 1] += ridge * max(float(K_FF.diagonal().mean()), np.finfo(float).tiny)
+        factor, failed = dpotrf(K_FF.T, lower=1, clean=0, overwrite_a=1)
         ridge *= 100.0
     D = dtrtrs(factor, products[:, rows].T, lower=1)[0]
     if problem.total is not None:

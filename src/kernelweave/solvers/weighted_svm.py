@@ -24,6 +24,7 @@ import numpy as np
 
 from . import low_rank, smo
 from .kernel_stack import LARGE, Diagonal, KernelStack
+from .loops import gather
 from .result import SolverResult
 
 # An infinite box is closed where it does not bind. With signs as linear term, the optimum of the open box has a sum of
@@ -31,6 +32,7 @@ from .result import SolverResult
 FIRST_BOX, WIDEST = 1e3, 1e15
 GENEROUS = 4.0  # times the sum of absolute values: the next box
 COARSEST = 0.1  # relative gap in the closed box
+MOST_SLACK = 1e6  # times the gap that the machine itself may have
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +62,7 @@ class DualProblem:
 
     def at(self, rows: np.ndarray, share: float) -> DualProblem:
         """Return the problem of some sorted rows that stand for all as ``share`` of them: the box is so much wider."""
-        kept = np.flatnonzero(np.isin(self.rows, rows))
+        kept = np.flatnonzero(np.bincount(rows, minlength=self.rows.max() + 1)[self.rows])
         lower, upper = self.lower[kept] / share, self.upper[kept] / share
         return DualProblem(self.linear[kept], lower, upper, self.total, np.searchsorted(rows, self.rows[kept]))
 
@@ -114,7 +116,7 @@ class Value:
         """An upper bound on J, the primal value of the machines."""
         return self.dual + self.inner_gap
 
-    @property
+    @cached_property
     def outer_gap(self) -> float:
         """How far the weights can be from the best, were the machines exact."""
         return max(0.0, 0.5 * (_dual_norm(self.forms, self.machines.norm) - float(self.weights @ self.forms)))
@@ -173,7 +175,9 @@ class WeightedSVM:
         if self.low_rank:
             F = self.stack.features(weights)[rows]
             return np.asarray(F @ F.T)
-        return self.kernel(weights)[rows].take(rows, axis=1)  # faster than np.ix_
+        K = np.empty((len(rows), len(rows)))
+        gather(self.kernel(weights), rows, K)
+        return K
 
     def solve(self, weights: np.ndarray, tol: float, start: Sequence[np.ndarray] | None = None) -> Value:
         """Return the value at some weights, with a duality gap of the machines of at most ``tol`` times its size.
@@ -228,7 +232,7 @@ class WeightedSVM:
                 self._slack[c] = max(1.0, 0.1 * self._slack[c])
                 continue
             if gap < 0.01 * tol * abs(value) and diagonal.any():
-                self._slack[c] *= 10.0
+                self._slack[c] = min(10.0 * self._slack[c], MOST_SLACK)
             multiplier = float(found.extra["multiplier"])
             return found.x, multiplier, value, gap, found.certificate.kind == "duality gap"
 
