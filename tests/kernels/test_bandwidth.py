@@ -142,9 +142,11 @@ def test_sparse_distances_survive_a_column_far_from_zero(containers, n_rows):
         np.testing.assert_allclose(squared_distances(first(A), second(B)), expected, rtol=1e-9, atol=1e-9)
 
 
-def test_a_column_far_from_zero_may_have_a_few_zeros():
-    A, B = offset(20, 1), offset(30, 2)
-    A[4, 3] = A[5, 3] = 0.0
+@pytest.mark.parametrize("n_zeros", [2, 10, 20])
+@pytest.mark.parametrize("n_rows", [(20, 30), (30, 20)])
+def test_a_column_far_from_zero_may_have_zeros_among_new_rows(n_rows, n_zeros):
+    A, B = offset(n_rows[0], 1), offset(n_rows[1], 2)
+    A[:n_zeros, 3] = 0.0
     expected = cdist(A, B, "sqeuclidean")
     found = squared_distances(sparse.csr_array(A), sparse.csr_array(B))
     np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)

@@ -107,6 +107,7 @@ def test_distances_of_a_kernel_are_computed_by_blocks(X):
 def test_more_neighbours_than_rows_join_all(n_rows, weights, X):
     for W in (
         neighbor_graph(X[:n_rows], 10, weights=weights),
+        neighbor_graph(sparse.csr_array(X[:n_rows]), 10, weights=weights),
         kernel_neighbor_graph(bound_to(Linear(), X[:n_rows]), 10, weights),
     ):
         np.testing.assert_array_equal(W.toarray() > 0, ~np.eye(n_rows, dtype=bool))
@@ -136,9 +137,10 @@ def test_equal_rows_are_joined_with_weight_one(weights, container, X):
 @pytest.mark.parametrize("weights", EDGE_WEIGHTS)
 @pytest.mark.parametrize("value", [0.0, 1.0, 1e-200, 1e200])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.filterwarnings("error")
-def test_rows_that_are_all_equal_are_joined_with_weight_one(weights, value, metric):
-    W = neighbor_graph(np.full((9, 2), value), 3, metric=metric, weights=weights)
+def test_rows_that_are_all_equal_are_joined_with_weight_one(weights, value, metric, container):
+    W = neighbor_graph(container(np.full((9, 2), value)), 3, metric=metric, weights=weights)
     assert_is_a_graph(W)
     assert (W.data == 1.0).all()
     assert (W.sum(axis=1) >= 3).all()
@@ -155,9 +157,51 @@ def test_the_unit_of_the_rows_does_not_matter(unit, metric, weights, container, 
     np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-10)
 
 
-def test_rows_far_from_the_origin_keep_their_distances(X):
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_rows_far_from_the_origin_keep_their_distances(container, X):
     expected = neighbor_graph(X, 5)
-    np.testing.assert_allclose(neighbor_graph(X + 1e8, 5).toarray(), expected.toarray(), rtol=1e-5)
+    np.testing.assert_allclose(neighbor_graph(container(X + 1e8), 5).toarray(), expected.toarray(), rtol=1e-5)
+
+
+@pytest.mark.parametrize("weights", EDGE_WEIGHTS)
+@pytest.mark.parametrize("container", CONTAINERS)
+@pytest.mark.parametrize("origin", [{3: 1e8}, {3: -1e8}, {0: 1e4, 3: 1e8}], ids=repr)
+@pytest.mark.parametrize("unit", [1e-150, 1.0, 1e150])
+@pytest.mark.filterwarnings("error")
+def test_columns_far_from_zero_do_not_change_the_graph(weights, container, origin, unit, X):
+    X[:, list(origin)] += list(origin.values())
+    W = neighbor_graph(container(unit * X), 5, weights=weights)
+    # The unit rounds values of 1e8 by 1e-8.
+    np.testing.assert_allclose(W.toarray(), naive(cdist(X, X), 5, weights), rtol=1e-5)
+
+
+def test_a_row_without_the_column_that_is_far_from_zero_is_far_from_the_others(X):
+    X[:, 3] += 1e8
+    X[[7, 9], 3] = 0.0
+    W = neighbor_graph(sparse.csr_array(X), 1, weights="binary")
+    np.testing.assert_array_equal(W.toarray(), naive(cdist(X, X), 1, "binary"))
+
+
+def test_sparse_rows_near_zero_stay_as_they_are(X):
+    for ordinary in (X, X != 0.0, np.column_stack([X, np.ones(N_ROWS)])):
+        points = graph._rescaled(sparse.csr_array(ordinary))
+        assert graph._near_zero(points) is points
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_angles_of_rows_far_from_zero_are_seen_from_zero(container, X):
+    X[:, 3] += 30.0
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    W = neighbor_graph(container(X), 4, metric="cosine")
+    np.testing.assert_allclose(W.toarray(), naive(cdist(unit, unit), 4, "gaussian"), rtol=1e-10)
+
+
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_small_angles_are_told_apart(container, X):
+    X[:, 3] = 1e5
+    unit = X / np.linalg.norm(X, axis=1, keepdims=True)
+    W = neighbor_graph(container(X), 4, metric="cosine")
+    np.testing.assert_allclose(W.toarray(), naive(cdist(unit, unit), 4, "gaussian"), rtol=1e-8)
 
 
 def test_single_precision_is_computed_in_double(X):

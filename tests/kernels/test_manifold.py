@@ -231,6 +231,18 @@ def test_every_container_gives_the_same_kernel(container, metric, n_landmarks, X
     np.testing.assert_allclose(other.against(container(X_new)), dense.against(X_new), rtol=1e-8, atol=1e-10)
 
 
+@pytest.mark.parametrize("container", [sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize("n_landmarks", [None, 20])
+def test_sparse_rows_with_a_column_far_from_zero_have_the_kernel_of_dense_ones(container, n_landmarks, X, X_new):
+    kernel, far = ManifoldKernel(RBF(), 5, ratio=10.0, n_landmarks=n_landmarks), np.array([0.0, 1e8, 0.0, 0.0])
+    dense, other = bound_to(kernel, X + far), bound_to(kernel, container(X + far))
+    np.testing.assert_allclose(other.block(WHOLE, WHOLE), dense.block(WHOLE, WHOLE), rtol=0, atol=1e-8)
+    np.testing.assert_allclose(other.against(container(X + far)), other.block(WHOLE, WHOLE), rtol=0, atol=1e-8)
+    expected = dense.against(X_new + far)
+    for rows in (WHOLE, slice(2, 3)):  # new rows are seen from where the bound ones are, however few they are
+        np.testing.assert_allclose(other.against(container(X_new[rows] + far)), expected[rows], rtol=0, atol=1e-8)
+
+
 def test_single_precision_is_computed_in_double(X, X_new):
     X, X_new = X.astype(np.float32), X_new.astype(np.float32)
     kernel = ManifoldKernel(RBF(multiple=0.1), 5)

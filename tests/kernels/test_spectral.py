@@ -1,3 +1,4 @@
+import re
 import tracemalloc
 
 import numpy as np
@@ -307,6 +308,24 @@ def test_values_that_are_not_finite_are_refused(n_landmarks, kind, X):
     bound = Precomputed(K).bind(np.arange(N_ROWS)[:, None], np.random.default_rng(0))
     with pytest.raises(ValueError, match=r"^The kernel has no eigenfunctions: .* not finite"):
         eigenbasis(bound, X, 4, kind=kind, rng=np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("n_landmarks", [None, 20])
+@pytest.mark.parametrize(
+    "wrong, allowed",
+    [
+        ({"kind": "laplacien"}, "'kernel', 'laplacian'"),
+        ({"kind": None}, "'kernel', 'laplacian'"),
+        ({"landmarks": "k-means"}, "'kmeans', 'uniform'"),
+        ({"landmarks": np.arange(3)}, "'kmeans', 'uniform'"),
+    ],
+    ids=repr,
+)
+def test_other_parameters_are_refused_by_name(n_landmarks, wrong, allowed, X):
+    ((name, value),) = wrong.items()
+    sentence = f"eigenbasis got {name}={value!r}; expected one of {allowed}."
+    with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
+        basis_of(RBF(), X, n_landmarks=n_landmarks, **wrong)
 
 
 @pytest.mark.parametrize(

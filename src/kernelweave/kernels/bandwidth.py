@@ -160,8 +160,11 @@ def _moved(A: Any, B: Any) -> tuple[Any, Any]:
     if not stored:
         origin = (A if A.shape[0] <= B.shape[0] else B).mean(axis=0)
         return A - origin, B - origin
-    columns, origin = far_columns(max(stored, key=lambda X: X.shape[0]))
-    return (shifted(A, columns, origin), shifted(B, columns, origin)) if len(columns) else (A, B)
+    for X in sorted(stored, key=lambda X: -X.shape[0]):
+        columns, origin = far_columns(X)
+        if len(columns):
+            return shifted(A, columns, origin), shifted(B, columns, origin)
+    return A, B
 
 
 def far_columns(X: Any) -> tuple[np.ndarray, np.ndarray]:

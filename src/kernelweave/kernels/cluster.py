@@ -31,7 +31,7 @@ import numpy as np
 
 from .base import BoundKernel, Kernel, require_kernel
 from .features import BoundFeatures
-from .manifold import count_landmarks, require_count, require_landmarks
+from .manifold import count_landmarks, require_count, require_landmarks, require_one_of
 from .spectral import count_vectors, eigenbasis
 
 TRANSFORMS = ("linear", "step", "polynomial")
@@ -172,9 +172,7 @@ class ClusterKernel(SpectralKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         require_count("ClusterKernel", "degree", self.degree)
-        if self.transform not in TRANSFORMS:
-            allowed = ", ".join(map(repr, TRANSFORMS))
-            raise ValueError(f"ClusterKernel got transform={self.transform!r}; expected one of {allowed}.")
+        require_one_of("ClusterKernel", "transform", self.transform, TRANSFORMS)
 
     def response(self, eigenvalues: np.ndarray) -> np.ndarray:
         """Return the eigenvalues, ones, or a power, as shares of the first."""

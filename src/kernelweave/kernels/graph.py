@@ -13,6 +13,9 @@ None of them depends on the unit that rows are measured in. Equal rows are joine
 :math:`D - W`, or :math:`I - D^{-1/2} W D^{-1/2}`, with :math:`D` the row sums of :math:`W`; a row without edges, or
 whose weights are too small for a number, has a zero row in it: nothing pulls at it. Everything is sparse.
 
+Squared distances cancel where rows are far from zero against their distances, which an origin among them does not
+change: dense rows are centred, and sparse ones moved in the columns that make them so (``bandwidth.py``).
+
 References
 ----------
 .. [1] L. Zelnik-Manor and P. Perona, "Self-tuning spectral clustering", NIPS 2004.
@@ -27,6 +30,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
+from .bandwidth import far_columns, shifted
 from .base import ALL, BoundKernel, batches
 
 METRICS = ("euclidean", "cosine")
@@ -71,7 +75,7 @@ def neighbor_graph(
            [1., 0., 1.],
            [0., 1., 0.]])
     """
-    points = _rescaled(_unit_rows(X) if metric == "cosine" else X)
+    points = _near_zero(_rescaled(_unit_rows(X) if metric == "cosine" else X))
     neighbors = _nearest(points, min(int(n_neighbors), X.shape[0] - 1), rng)
     first, second, place = _edges(neighbors)
     return _weighted(first, second, _lengths(points, first, second), place, weights)
@@ -192,6 +196,14 @@ def _rescaled(X: Any) -> Any:
     X -= X.mean(axis=0)  # distances of rows far from zero would cancel
     X /= _largest(X)
     return X
+
+
+def _near_zero(points: Any) -> Any:
+    """Return rescaled rows, of sparse ones with the columns moved that are far from zero; others stay as they are."""
+    if not sparse.issparse(points):
+        return points
+    columns, origin = far_columns(points)
+    return _rescaled(shifted(points, columns, origin)) if len(columns) else points
 
 
 def _largest(values: np.ndarray) -> float:

@@ -127,9 +127,9 @@ class ManifoldKernel(Kernel):
         require_count("ManifoldKernel", "degree", self.degree)
         if not _is_number(self.ratio, numbers.Real) or not 0 <= self.ratio < math.inf:
             raise ValueError(f"ManifoldKernel got ratio={self.ratio!r}; expected a number, 0 or more.")
-        _require_one_of("metric", self.metric, (*METRICS, "kernel"))
-        _require_one_of("weights", self.weights, EDGE_WEIGHTS)
-        _require_one_of("laplacian", self.laplacian, ("normalized", "unnormalized"))
+        require_one_of("ManifoldKernel", "metric", self.metric, (*METRICS, "kernel"))
+        require_one_of("ManifoldKernel", "weights", self.weights, EDGE_WEIGHTS)
+        require_one_of("ManifoldKernel", "laplacian", self.laplacian, ("normalized", "unnormalized"))
         require_landmarks("ManifoldKernel", self.n_landmarks)
         if self.ratio > 0 and self.metric != "kernel" and is_precomputed(self.base):
             raise ValueError(
@@ -346,6 +346,7 @@ def require_count(owner: str, name: str, value: Any, expected: str = "a whole nu
         raise ValueError(f"{owner} got {name}={value!r}; expected {expected}.")
 
 
-def _require_one_of(name: str, value: Any, allowed: Sequence[str]) -> None:
-    if value not in allowed:
-        raise ValueError(f"ManifoldKernel got {name}={value!r}; expected one of {', '.join(map(repr, allowed))}.")
+def require_one_of(owner: str, name: str, value: Any, allowed: Sequence[str]) -> None:
+    """Refuse what is none of some strings."""
+    if not (isinstance(value, str) and value in allowed):
+        raise ValueError(f"{owner} got {name}={value!r}; expected one of {', '.join(map(repr, allowed))}.")
