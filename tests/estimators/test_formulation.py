@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
-from kernelweave import RBF, KernelLibrary, Linear
+from kernelweave import RBF, KernelLibrary, Linear, SSMKClassifier
 from kernelweave.estimators.formulation import INNER_TOL, LEAST_DEVIATION, TOLERANCES, Formulation, diagonals
 from kernelweave.solvers.lp_masters import LPMaster, NuLPMaster
 from kernelweave.solvers.margin import classification_rows
@@ -154,3 +154,11 @@ def test_a_chosen_margin_is_the_best_one():
 
 def test_diagonals_are_those_of_the_kernels_at_the_rows(bound, X):
     np.testing.assert_allclose(diagonals(bound, ROWS), [np.ones(12), (X[:12] ** 2).sum(axis=1)])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_labelled_rows_that_are_all_equal_leave_a_constant(seed):
+    X = np.r_[np.full((20, 2), 0.3), np.random.default_rng(seed).normal(size=(40, 2))]
+    model = SSMKClassifier().fit(X, np.r_[[0] * 12, [1] * 8, [np.nan] * 40])
+    assert model.objective_ == pytest.approx(2 * 8 * model.C)
+    assert np.ptp(model.decision_function(X)) == 0.0

@@ -468,3 +468,14 @@ def test_numbers_that_follow_rows_closely_get_narrow_kernels():
     assert len(model.cv_results_) > len(wide.cv_results_)
     errors = [np.square(each.transduction_ - truth)[150:].mean() for each in (model, wide)]
     assert errors[0] < 0.7 * errors[1]
+
+
+@pytest.mark.filterwarnings("ignore:No base kernel is aligned")
+@pytest.mark.parametrize("learner", [None, LabelAwareKernelLearner(), AlignedKernelLearner()], ids=str)
+@pytest.mark.parametrize("value", [1.0, 0.1])
+def test_rows_that_are_all_equal_leave_the_larger_class(value, learner):
+    model = LearnedKernelClassifier(learner, C=2.0, random_state=0)
+    model.fit(np.full((50, 3), value), np.repeat([0, 1], [30, 20]))
+    assert model.certificate_.gap == 0.0
+    assert model.objective_ == pytest.approx(2 * 20 * 2.0)
+    np.testing.assert_allclose(model.decision_function(np.full((6, 3), value)), -1.0)

@@ -201,3 +201,14 @@ def test_stacked_kernels_hold_what_they_are_given():
     found = StackedKernels([np.eye(3)], np.ones(1))
     found.center(np.array([1.0, 0.0, 0.0]))
     np.testing.assert_array_equal(found.members[0], [[0, 0, 0], [0, 2, 1], [0, 1, 2]])
+
+
+@pytest.mark.parametrize("value", [1.0, 0.1, 1e8])
+def test_centring_leaves_nothing_of_a_constant_kernel(value):
+    share = np.random.default_rng(0).dirichlet(np.ones(9))
+    Z = np.full((9, 3), value)
+    stacked = StackedKernels([Z @ Z.T, Factor(Z), np.eye(9)], np.ones(3))
+    stacked.center(share)
+    assert not stacked.members[0].any()
+    assert not stacked.members[1].Z.any()
+    assert stacked.members[2].diagonal().min() > 0.5

@@ -5,9 +5,11 @@ from scipy import sparse
 
 from kernelweave import (
     RBF,
+    DiffusionKernel,
     FromCallable,
     KernelLibrary,
     Linear,
+    ManifoldKernel,
     Normalized,
     OnColumns,
     Polynomial,
@@ -118,6 +120,16 @@ def test_a_constant_column_does_not_deviate_and_a_zero_column_has_no_size(seed, 
     weight = np.random.default_rng(seed).uniform(0.1, 3.0, size=len(ROWS))
     assert not bound_to([FromCallable(constant)], X).column_deviations(weight, ROWS).any()
     assert not bound_to([Linear()], np.zeros_like(X)).column_norms(weight, ROWS).any()
+
+
+@pytest.mark.parametrize("kernel", [ManifoldKernel(RBF(), 7, ratio=100.0), DiffusionKernel(RBF())], ids=repr)
+@pytest.mark.parametrize("seed", range(5))
+def test_columns_do_not_deviate_at_equal_rows_whatever_rounding_leaves(seed, kernel, X):
+    X[:10] = 0.3
+    found = bound_to([kernel], X).column_deviations(
+        np.random.default_rng(seed).uniform(0.1, 3.0, size=10), np.arange(10)
+    )
+    assert not found.any()
 
 
 @pytest.mark.parametrize("n_columns", [1, 20, 100, 1000])

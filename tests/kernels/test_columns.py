@@ -42,6 +42,7 @@ def test_names_patterns_and_positions_may_be_mixed_and_count_once():
         (slice(0, 4, 0), NAMES, "with a whole number of columns as its step"),
         (slice(0, 4, "age"), NAMES, "with a whole number of columns as its step"),
         (slice("size", "age"), NAMES, r"names no column of X: got slice\('size', 'age', None\)"),
+        ([4, 99], None, r"names the columns \[99\] .* 5 columns without names. Positions go from 0 to 4"),
         (["age", "weight"], NAMES, r"names the columns \['weight'\] which X does not have"),
         ([], NAMES, r"names no column of X: got \[\], X has 5 columns"),
     ],

@@ -60,6 +60,15 @@ def test_golden_section_finds_the_lowest_point_of_a_step_to_a_tenth(seed):
     assert found.dual <= min(value.dual, end.dual)
 
 
+def test_a_path_ends_where_the_weight_that_takes_up_the_rest_is_gone():
+    svm = machines(1)
+    value = svm.solve(np.array([0.2, 0.3, 0.2, 0.3]), 1e-10)
+    value.__dict__["forms"] = np.array([9.0, 1.0, 8.0, 2.0])  # J falls along all of the first piece
+    n_before, (found, _) = svm.n_solves, ReducedGradientStep(svm, lambda value: 1e-10)(value)
+    assert found.dual < value.dual
+    assert svm.n_solves - n_before < 25
+
+
 def test_the_reduced_gradient_keeps_the_sum_and_points_downhill():
     svm = machines(3)
     value = svm.solve(np.array([0.5, 0.0, 0.4, 0.1]), 1e-8)

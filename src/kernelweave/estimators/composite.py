@@ -143,10 +143,11 @@ class CompositeModel(KernelEstimator):
         worst = max(results, key=lambda result: (not result.status.converged, result.certificate.relative))
         self._status_name = worst.status.name
         if worst.status in self._remedies:
+            other = 'Use solver="newton", raise tol, or accept the certified gap.'
             measure = "Certified relative gap" if kind == "duality gap" else "Relative distance from stationarity"
             warnings.warn(
                 f"{worst.status.value} {measure}: {worst.certificate.relative:.2e}, asked for: {self.tol:.2e}. "
-                f"{self._remedies[worst.status]}",
+                f"{self._remedies[worst.status] if getattr(self, 'solver', 'newton') == 'newton' else other}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

@@ -24,6 +24,7 @@ from .composite import CompositeModel, regression_dual, train_uniform
 from .kernel_design import AlignedKernelLearner, LabelAwareKernelLearner
 from .kernel_learner import KernelLearner, Learned, Prepared, Target, mean_diagonals
 from .outputs import NumberOutputs, SemiSupervisedClasses, SemiSupervisedNumbers, winners
+from .stacking import CONSTANT
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
 N_FOLDS = 5
@@ -458,7 +459,7 @@ def kernel_stack(learned: Learned) -> KernelStack:
     member: Member
     if len(factors) == len(learned.members) and all(Z is not None for Z in factors):
         member = Factor(np.ascontiguousarray(np.hstack([Z for Z in factors if Z is not None]), dtype=np.float64))
-        size = float(mean_diagonals(RankOnes(member.Z), weight).sum())
+        size, diagonal = float(mean_diagonals(RankOnes(member.Z), weight).sum()), np.square(member.Z).sum(axis=1)
         if member.Z.shape[1] >= len(rows):
             member = member.Z @ member.Z.T
     else:
@@ -466,8 +467,8 @@ def kernel_stack(learned: Learned) -> KernelStack:
         if learned.rounding > EPS:  # that of single precision leaves negative eigenvalues
             values, vectors = np.linalg.eigh(K)
             K = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        member, size = K, float(mean_diagonals(K, weight)[0])
-    return KernelStack([member], [size if size > 0 else 1.0])
+        member, size, diagonal = K, float(mean_diagonals(K, weight)[0]), K.diagonal()
+    return KernelStack([member], [size if size > CONSTANT * diagonal.mean() else 1.0])
 
 
 def _is_cv(value: Any) -> bool:

@@ -54,7 +54,8 @@ class MKLClassifier(ClassifierMixin, SupervisedClasses, CompositeEstimator):
         For more than two classes, each against the rest: one set of weights for all machines, or one for each.
         ``"uniform"``: equal weights, nothing learned.
     solver : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}, default="newton"
-        All reach the same optimum; Newton's method takes a handful of machines, the others are there to compare.
+        Newton's method takes a handful of machines. The others have the same optimum and are there to compare: they
+        take many, and may not get below a relative gap of 1e-3 ("group_lasso") or 1e-7 ("reduced_gradient").
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, default=1000

@@ -69,7 +69,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         each is predicted by the others.
     n_landmarks : "auto", int or None, default="auto"
         Rows that each kernel's functions are spanned by. ``"auto"``: all up to 5000 rows, above so many that all
-        kernels together have 2000 features. None: all.
+        kernels together have 2000 features. None: all. They save time where all kernels together have fewer than rows.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int, default=100
@@ -311,7 +311,9 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         """Return the kernels' weights, the ridge, and coefficients of the directions for each row."""
         dual = result.extra["dual"]
         if self.scatter == "within":
-            return result.x, float(self.ridge), dual.reshape(len(dual), 1)
+            coef = dual.reshape(len(dual), 1)
+            says_something = scatter.stack.combined_product(result.x, coef).any()
+            return result.x, float(self.ridge), coef if says_something else np.zeros_like(coef)
         weights, ridge, kept = result.x, self.ridge, 1.0
         if isinstance(ridge, str):
             kept = max(float(weights[1:].sum()), np.finfo(float).eps)  # kernels of no use leave all to the identity

@@ -42,18 +42,26 @@ class StackedKernels:
     def center(self, share: np.ndarray) -> None:
         """Move the origin of every feature space to a mean of its rows, in place; what is centred can be so anew.
 
+        What rounding leaves of a constant kernel becomes zero.
+
         Parameters
         ----------
         share : ndarray of shape (n_rows,)
             The weight of each row in the mean; they sum to 1.
         """
+        least = max(CONSTANT, 10.0 * self.rounding)
         for k, member in enumerate(self.members):
             if isinstance(member, Factor):
-                self.members[k] = Factor(member.Z - (share @ member.Z).astype(member.Z.dtype))
+                Z = member.Z - (share @ member.Z).astype(member.Z.dtype)
+                self.members[k] = Factor(Z)
+                if np.square(Z).sum(axis=1).max() <= least * np.square(member.Z).sum(axis=1).max():
+                    Z[...] = 0.0
             elif isinstance(member, np.ndarray):
-                mean = member @ share.astype(member.dtype)
+                size, mean = np.abs(member.diagonal()).max(), member @ share.astype(member.dtype)
                 member -= mean
                 member -= (mean - float(share @ mean))[:, None]
+                if np.abs(member.diagonal()).max() <= least * size:
+                    member[...] = 0.0
 
 
 def stack_kernels(

@@ -26,7 +26,7 @@ from sklearn import get_config
 from .base import ALL, BLOCK_SHARE, BoundKernel, Rows, count
 from .learned import CombinedKernel
 
-CONSTANT = 1000.0  # times machine precision: columns that deviate by less are constant up to rounding
+CONSTANT = 1000.0  # times the precision of the largest value: columns that deviate by less are constant up to rounding
 SMALL_BYTES = 500 * 2**20  # of all columns: below it whole blocks are read, since they may well be in the cache
 STRIP_BYTES = 2**20  # a strip of a block that stays in the processor's cache while it is reduced
 
@@ -152,12 +152,13 @@ class BoundLibrary:
         return self._column_sizes(weight, rows, centered=True)
 
     def _column_sizes(self, weight: np.ndarray, rows: np.ndarray, *, centered: bool) -> np.ndarray:
-        out = np.empty(self.n_columns)
-        share = weight / weight.sum()
+        share, sizes = weight / weight.sum(), np.empty(self.n_columns)
+        rounding = np.zeros(len(self.kernels))  # that of sums, of features, goes with the kernel's largest values
         for columns, block in self._walk(rows):
-            rounding = (CONSTANT * np.finfo(block.dtype).eps) ** 2 if centered else 0.0
             largest = np.maximum(block.max(axis=0), -block.min(axis=0)).astype(np.float64)  # no copy of the block
-            self._refuse_not_finite(largest, columns.start // self.n_rows)
+            p = columns.start // self.n_rows
+            self._refuse_not_finite(largest, p)
+            rounding[p] = max(rounding[p], CONSTANT * np.finfo(block.dtype).eps * largest.max())
             unit = np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
             squares = np.empty(len(unit))
             for strip in _strip_slices(block):
@@ -165,10 +166,9 @@ class BoundLibrary:
                 if centered:
                     values -= share @ values
                 squares[strip] = share @ np.square(values, out=values)
-            squares[squares <= rounding] = 0.0  # a constant column deviates by rounding only
-            out[columns] = largest * np.sqrt(squares)
+            sizes[columns] = largest * np.sqrt(squares)
             del block
-        return out
+        return np.where(sizes <= np.repeat(rounding, self.n_rows), 0.0, sizes) if centered else sizes
 
     def quadratic_forms(self, V: np.ndarray, rows: np.ndarray) -> np.ndarray:
         r"""Return :math:`\sum_c V_c^\top K_p V_c` for every kernel, with ``K_p`` at ``rows`` and ``rows``."""

@@ -80,7 +80,9 @@ def _position(column: Any, feature_names: Sequence[str] | None, n_features: int)
 def _unknown_columns(unknown: list[Any], feature_names: Sequence[str] | None, n_features: int) -> str:
     if feature_names is None:
         has = f"{n_features} columns without names"
+        by_position = all(isinstance(column, numbers.Integral) for column in unknown)
         remedy = "Pass a frame with these columns to fit, or name columns by position."
+        remedy = f"Positions go from 0 to {n_features - 1}." if by_position else remedy
     else:
         shown = ", ".join(repr(name) for name in list(feature_names)[:2])
         has = f"{shown}{', ...' if n_features > 2 else ''} ({n_features} in all)"

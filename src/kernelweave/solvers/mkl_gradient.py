@@ -119,6 +119,8 @@ class ReducedGradientStep:
             if trial.dual >= piece.dual:
                 return self._search(piece, trial, longest * direction, tol), "reduced gradient"
             piece, direction = trial, direction.copy()
+            if blocker == largest:  # nothing is left to take up what the others lose or gain
+                break
             direction[[blocker, largest]] = 0.0
             direction[largest] = -direction.sum()
         return piece, "reduced gradient"
