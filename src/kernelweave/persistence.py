@@ -15,7 +15,7 @@ from typing import Any
 
 from .tables import atomic_write
 
-FORMAT = 2
+FORMAT = 3
 HARMLESS = {"numpy.dtype"}  # data that skops asks about
 UNCHECKED = {"sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"}  # Python around compiled code
 NUMERIC = ("sklearn.metrics.", "sklearn.feature_selection.")  # whose functions do nothing but compute

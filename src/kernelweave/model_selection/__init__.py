@@ -1,0 +1,11 @@
+"""Choosing and calibrating models when most rows have no label (:mod:`kernelweave.labels` says which).
+
+``splits`` splits the labelled rows only, ``scorers`` leaves unlabelled rows out of a score, ``calibration`` turns
+decision values into probabilities.
+"""
+
+from .calibration import SigmoidCalibratedClassifier
+from .scorers import labeled_scorer
+from .splits import SemiSupervisedSplit
+
+__all__ = ["SemiSupervisedSplit", "SigmoidCalibratedClassifier", "labeled_scorer"]

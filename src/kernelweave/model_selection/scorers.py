@@ -1,0 +1,87 @@
+"""Scores that leave out the unlabelled rows."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn import utils
+from sklearn.base import is_regressor
+from sklearn.metrics import check_scoring, get_scorer, make_scorer
+from sklearn.utils import _safe_indexing as take  # in scikit-learn's public reference, in spite of its name
+from sklearn.utils.metadata_routing import get_routing_for_object
+
+from ..labels import labeled_values
+
+
+def labeled_scorer(scoring: str | Callable[..., Any] | None = None, *, unlabeled: Any = "auto") -> Any:
+    """A scorer that leaves out the unlabelled rows before it scores.
+
+    Parameters
+    ----------
+    scoring : str, callable or None, default=None
+        A scorer name of scikit-learn; a scorer ``(estimator, X, y)``; a metric whose first argument is called
+        ``y_true``, for what `predict` returns; or None for the estimator's own ``score``.
+    unlabeled : "auto", None or a scalar, default="auto"
+        What marks an unlabelled row. "auto": NaN, None and NA; and -1, if the fitted classifier does not have
+        it among its `classes_`.
+
+    Returns
+    -------
+    scorer : callable ``(estimator, X, y, **params)``
+        For ``scoring=`` in cross_val_score, GridSearchCV and the like. Of `params`, sample_weight and whatever
+        else has one entry a row is cut to the labelled rows.
+
+    Examples
+    --------
+    >>> from sklearn.dummy import DummyClassifier
+    >>> from kernelweave.model_selection import labeled_scorer
+    >>> model = DummyClassifier(strategy="constant", constant=1).fit([[0], [0]], [0, 1])
+    >>> labeled_scorer("accuracy")(model, [[0], [0], [0]], [1, -1, -1])
+    1.0
+    """
+    if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
+        raise TypeError(
+            f"scoring must be a scorer name, a scorer, a metric or None, got {scoring!r}. For several scores "
+            "pass a dictionary to scikit-learn: scoring={'name': labeled_scorer(...), ...}."
+        )
+    if isinstance(scoring, str):
+        scoring = get_scorer(scoring)
+    elif scoring is not None and next(iter(inspect.signature(scoring).parameters), None) == "y_true":
+        scoring = make_scorer(scoring)
+    return _LabeledScorer(scoring, unlabeled)
+
+
+class _LabeledScorer:
+    """What :func:`labeled_scorer` returns; a class, so that it can be pickled and takes routed metadata."""
+
+    def __init__(self, scorer: Any, unlabeled: Any) -> None:
+        self.scorer = scorer
+        self.unlabeled = unlabeled
+
+    def __call__(self, estimator: Any, X: Any, y: Any, **params: Any) -> Any:
+        classes = getattr(estimator, "classes_", None)
+        regression = classes is None and is_regressor(estimator)
+        rows, values = labeled_values(y, unlabeled=self.unlabeled, classes=classes, regression=regression)
+        if len(rows) == 0:
+            raise ValueError(
+                f"There is no labelled row to score: all {len(y)} rows are unlabelled. Score rows whose labels "
+                "are known; the test parts of SemiSupervisedSplit hold such rows only."
+            )
+        for name, value in params.items():
+            if np.shape(value)[:1] == (len(y),):
+                params[name] = take(value, rows)
+        scorer = check_scoring(estimator, scoring=self.scorer)
+        return scorer(estimator, take(utils.indexable(X)[0], rows), values, **params)
+
+    def __repr__(self) -> str:
+        return f"labeled_scorer({self.scorer!r}, unlabeled={self.unlabeled!r})"
+
+    def get_metadata_routing(self) -> Any:
+        return get_routing_for_object(self.scorer)
+
+    def set_score_request(self, **requests: Any) -> _LabeledScorer:
+        self.scorer.set_score_request(**requests)
+        return self

@@ -1,0 +1,275 @@
+"""Calibration on partly labelled rows."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import scipy.sparse
+from checks.partly_labeled import NearestMean
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.testing import assert_allclose, assert_array_equal
+from scipy.special import expit, log_expit, logsumexp, softmax
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from sklearn.svm import SVC
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelweave.model_selection import SemiSupervisedSplit as Split
+from kernelweave.model_selection import SigmoidCalibratedClassifier as Calibrated
+from kernelweave.model_selection.calibration import _fit_sigmoid, _fit_temperature
+
+
+class FirstColumn(NearestMean):
+    """The decision value is given, as the first column of X."""
+
+    def decision_function(self, X):
+        return np.asarray(X)[:, 0]
+
+
+@pytest.mark.filterwarnings("ignore:On held-out rows")
+@parametrize_with_checks([Calibrated(LogisticRegression(), min_labels=2)])
+def test_a_calibrated_classifier_passes_scikit_learns_checks(estimator, check):
+    check(estimator)
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 1000))
+def test_the_sigmoid_is_the_optimum_of_logistic_regression_on_soft_targets(seed):
+    rng = np.random.default_rng(seed)
+    decision = rng.normal(size=40) * 10 ** rng.uniform(-3, 3)
+    positive = np.arange(40) % 3 == 0
+    weights = rng.integers(1, 4, 40).astype(float)
+    slope, offset = _fit_sigmoid(decision, positive, weights)
+    repeats = weights.astype(int)  # a weight counts as so many rows
+    again = _fit_sigmoid(decision.repeat(repeats), positive.repeat(repeats), np.ones(repeats.sum()))
+    assert_allclose(again, (slope, offset), rtol=1e-5, atol=1e-7)
+    n_in, n_out = weights[positive].sum(), weights[~positive].sum()
+    target = np.where(positive, (n_in + 1) / (n_in + 2), 1 / (n_out + 2))
+    residual = weights * (expit(slope * decision + offset) - target)
+    # the derivatives by offset and slope, relative to their size if nothing cancelled
+    assert abs(residual.sum()) < 1e-6 * weights.sum()
+    by_slope = residual @ decision / (weights @ np.abs(decision))
+    assert abs(by_slope) < 1e-6 if slope > 0 else by_slope >= -1e-9
+    assert slope >= 0
+
+
+def test_the_sigmoid_that_made_the_labels_is_found():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20000, 1))
+    y = (rng.random(20000) < expit(2 * X[:, 0] - 1)).astype(int)
+    model = Calibrated(FirstColumn(), random_state=0).fit(X, y)
+    # asymptotic standard errors, from the Fisher information at the truth, are below 0.03; four of them
+    assert_allclose([model.slope_[0], model.offset_[0]], [2, -1], atol=0.12)
+    assert_allclose(model.predict_proba(X)[:, 1], expit(model.slope_ * X[:, 0] + model.offset_))
+
+
+def test_decision_values_are_out_of_fold_and_averaged_over_repeats(data):
+    X, y, _ = data
+    cv = Split(4, n_repeats=2, random_state=5)
+    model = Calibrated(NearestMean(), cv=cv).fit(X, y)
+    expected = np.zeros(24)
+    for train, test in cv.split(X, y):
+        expected[test] += NearestMean().fit(X[train], y[train]).decision_function(X[test]) / 2
+    assert_array_equal(model.oof_rows_, np.arange(24))
+    assert_allclose(model.oof_decision_, expected)
+    assert model.estimator_.n_rows_seen_ == 60
+    z = model.slope_ * NearestMean().fit(X, y).decision_function(X) + model.offset_
+    assert_allclose(model.decision_function(X), z)
+
+
+def test_calibration_takes_every_coding_and_agrees_with_itself(coded, data):
+    X, y = coded
+    model = Calibrated(NearestMean(), random_state=0).fit(X, y)
+    plain = Calibrated(NearestMean(), random_state=0).fit(X, data[1])
+    assert_allclose(model.predict_proba(X), plain.predict_proba(X))
+    assert_array_equal(model.predict(X), model.classes_[model.predict_proba(X).argmax(axis=1)])
+    assert_array_equal(np.argsort(model.decision_function(X)), np.argsort(model.estimator_.decision_function(X)))
+    assert model.score(X, y) == np.mean(plain.predict(X[:24]) == data[1][:24])
+    assert 0 <= model.score(X, y, sample_weight=np.arange(60)) <= 1
+    assert cross_val_score(model, X, y, cv=Split(2, random_state=0), error_score="raise").min() > 0.5
+    grid = {"estimator__power": [1.0, 2.0]}
+    search = GridSearchCV(model, grid, cv=Split(2, random_state=0), scoring="neg_log_loss")
+    assert np.isfinite(search.fit(X, y).best_score_)
+
+
+@pytest.mark.parametrize(
+    "model", [LabelSpreading(gamma=1), SelfTrainingClassifier(LogisticRegression()), NearestMean()]
+)
+def test_probabilities_of_three_classes_sum_to_one_even_far_away(model):
+    rng = np.random.default_rng(0)
+    truth = np.arange(90) % 3
+    X = rng.normal(size=(90, 2)) + 3 * np.eye(3)[truth][:, :2]
+    y = np.where(np.arange(90) < 45, truth, -1)
+    assert cross_val_score(model, X, y, cv=Split(5, random_state=0)).mean() > 0.7
+    calibrated = Calibrated(model, random_state=0).fit(X, y)
+    assert calibrated.slope_.shape == calibrated.offset_.shape == (3,)
+    assert np.mean(calibrated.predict(X) == truth) > 0.7
+    for scale in (1, 1e3) if hasattr(model, "decision_function") else (1,):
+        assert_allclose(calibrated.predict_proba(scale * X).sum(axis=1), 1)
+
+
+class Given(NearestMean):
+    """The decision values are given, as the columns of X."""
+
+    def decision_function(self, X):
+        return np.asarray(X)
+
+
+def test_two_classes_have_platts_sigmoid_and_no_temperature(data):
+    X, y, _ = data
+    model = Calibrated(NearestMean(), random_state=0).fit(X, y)
+    slope, offset = _fit_sigmoid(model.oof_decision_, y[:24] == 1, np.ones(24))
+    z = NearestMean().fit(X, y).decision_function(X) * slope + offset
+    assert_array_equal(model.predict_proba(X), np.column_stack([expit(-z), expit(z)]))
+    assert model.temperature_ == 1
+
+
+@settings(max_examples=40)
+@given(st.integers(0, 1000), st.integers(3, 10), st.sampled_from([0.0, 1.0, 30.0]))
+def test_the_temperature_is_the_minimum_of_log_loss_and_prior(seed, n_classes, informed):
+    rng = np.random.default_rng(seed)
+    codes = np.arange(40) % n_classes
+    z = rng.normal(size=(40, n_classes)) * 10 ** rng.uniform(-3, 3) + informed * np.eye(n_classes)[codes]
+    weights = rng.integers(1, 4, 40).astype(float)
+    temperature = _fit_temperature(z, codes, weights)
+    repeats = weights.astype(int)  # a weight counts as so many rows
+    again = _fit_temperature(z.repeat(repeats, axis=0), codes.repeat(repeats), np.ones(repeats.sum()))
+    assert again == pytest.approx(temperature, rel=1e-9)
+
+    def objective(T):
+        logs = log_expit(z) / T - logsumexp(log_expit(z) / T, axis=1, keepdims=True)
+        return -weights @ logs[np.arange(40), codes] + 5 * (1 / T - 1 + np.log(T))
+
+    # convex in 1/T: what is least beside its neighbours is least; rounding is relative to the value
+    least = objective(temperature)
+    assert all(least <= objective(temperature * factor) + 1e-12 * abs(least) for factor in (0.5, 0.999, 1.001, 2))
+
+
+@pytest.mark.parametrize("n_classes", [3, 8])
+def test_where_the_probabilities_are_known_those_of_many_classes_come_near_them(n_classes):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(4000, n_classes))
+    known = softmax(3 * X, axis=1)
+    y = (known.cumsum(axis=1) > rng.random((4000, 1))).argmax(axis=1)
+    model = Calibrated(Given(), random_state=0).fit(X, y)
+    found = model.predict_proba(X)
+    sure = found.max(axis=1)
+    right = known[np.arange(4000), found.argmax(axis=1)]  # how often the choice is right, without the noise of labels
+    # powers of sigmoids are no exponentials, so a bias remains however many rows there are
+    assert abs(sure.mean() - right.mean()) < 0.03
+    for low in (0.4, 0.6, 0.8):
+        rows = (sure >= low) & (sure < low + 0.2)
+        assert abs(sure[rows].mean() - right[rows].mean()) < 0.06
+    # sigmoids that are only divided by their sum are too timid
+    divided = softmax(log_expit(model.decision_function(X)), axis=1)
+    assert divided.max(axis=1).mean() < right.mean() - 0.15
+    assert np.sum(known * np.log(known / found)) < 0.3 * np.sum(known * np.log(known / divided))
+
+
+@pytest.mark.parametrize("n_members", [2, 5, 100])
+@pytest.mark.parametrize("n_classes", [3, 10])
+def test_folds_without_an_error_do_not_make_the_probabilities_certain(n_members, n_classes):
+    y = np.repeat(np.arange(n_classes), n_members)
+    X = 1e3 * np.eye(n_classes)[y]
+    model = Calibrated(Given(), min_labels=2, random_state=0).fit(X, y)
+    assert 0.1 < model.temperature_ < 1
+    largest = model.predict_proba(X).max(axis=1)
+    assert_allclose(largest, largest[0])
+    # as if, of all rows with one more, between a tenth and two were wrong
+    assert 0.1 / (len(y) + 1) < 1 - largest[0] < 2 / (len(y) + 1)
+
+
+def test_the_order_of_rows_and_the_names_of_classes_do_not_matter():
+    rng = np.random.default_rng(0)
+    truth = np.arange(90) % 3
+    X = rng.normal(size=(90, 2)) + 2 * np.eye(3)[truth][:, :2]
+    y = np.where(np.arange(90) < 60, truth, -1)
+    weights = rng.uniform(0.5, 2, 90)
+    folds = list(Split(4, random_state=0).split(X, y))
+    expected = Calibrated(NearestMean(), cv=folds).fit(X, y, sample_weight=weights)
+    order, place, names = rng.permutation(90), np.empty(90, dtype=int), np.array(["b", "c", "a", None])
+    place[order] = np.arange(90)
+    model = Calibrated(NearestMean(), cv=[(place[train], place[test]) for train, test in folds])
+    model.fit(X[order], names[y][order], sample_weight=weights[order])
+    assert model.temperature_ == pytest.approx(expected.temperature_, rel=1e-6)
+    assert_allclose(model.predict_proba(X)[:, [1, 2, 0]], expected.predict_proba(X), rtol=1e-5)
+
+
+def test_the_most_probable_of_many_classes_is_the_one_predicted_and_log_odds_have_the_same_order():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 5)), np.arange(200) % 5
+    X[np.arange(200), y] += 1.5
+    model = Calibrated(Given(), random_state=0).fit(X, y)
+    found = model.predict_proba(X)
+    assert_array_equal(model.predict(X), found.argmax(axis=1))
+    assert_array_equal(np.argsort(model.decision_function(X), axis=1), np.argsort(found, axis=1))
+    assert_array_equal(model.decision_function(X), X * model.slope_ + model.offset_)
+
+
+def test_decision_values_that_point_the_wrong_way_give_the_share_of_the_class_and_a_warning():
+    X, y = np.linspace(1, -1, 40)[:, None], np.repeat([0, 1, None], [10, 20, 10])
+    with pytest.warns(UserWarning, match=r"no better than chance for the classes \[1\]"):
+        model = Calibrated(FirstColumn()).fit(X, y)
+    assert model.slope_ == 0
+    share = (10 * (1 / 12) + 20 * (21 / 22)) / 30  # the mean of Platt's targets
+    assert_allclose(model.predict_proba(X)[:, 1], share)
+    assert (model.predict(X) == 1).all()
+
+
+def test_a_row_of_weight_zero_is_left_out_and_groups_reach_the_splitter(data):
+    X, y, _ = data
+    keep = np.arange(60) % 5 != 0
+    model = Calibrated(NearestMean(), random_state=0)
+    weighted = model.fit(X, y, sample_weight=keep.astype(float), groups=np.arange(60) % 7).predict_proba(X)
+    assert_array_equal(model.oof_rows_, np.flatnonzero(keep & (y != -1)))
+    assert model.estimator_.n_rows_seen_ == keep.sum()
+    cut = model.fit(X[keep], y[keep], groups=(np.arange(60) % 7)[keep])
+    assert_allclose(cut.predict_proba(X), weighted)
+    with pytest.raises(ValueError, match="there are 3"):
+        model.fit(X, y, groups=np.arange(60) % 3)
+
+
+@pytest.mark.parametrize("make", [scipy.sparse.coo_array, scipy.sparse.csr_matrix, pd.DataFrame, pl.DataFrame])
+def test_sparse_matrices_and_frames_are_cut_by_rows(make, data):
+    X, _, truth = data
+    expected = Calibrated(LogisticRegression(), random_state=0).fit(X, truth)
+    frame = make(X) if make is not pd.DataFrame else make(X, columns=["a", "b"])
+    model = Calibrated(LogisticRegression(), random_state=0).fit(frame, truth)
+    assert_allclose(model.predict_proba(frame), expected.predict_proba(X), rtol=1e-4)
+    assert model.n_features_in_ == 2
+
+
+class OnlyPredict(NearestMean):
+    decision_function = property()
+
+
+class NotFinite(NearestMean):
+    def decision_function(self, X):
+        return np.full(len(X), np.nan)
+
+
+BAD_CALIBRATIONS = {
+    "few labels": ({"min_labels": 13}, {}, "class 0 has 12. Label more, or lower min_labels"),
+    "min_labels": ({"min_labels": 1}, {}, "min_labels == 1, must be >= 2"),
+    "supervised": ({"estimator": SVC()}, {}, r"learned the classes \[-1, 0, 1\], but y has \[0, 1\]"),
+    "untested class": ({"cv": [(np.arange(1, 60), [0])]}, {}, "No test part of cv holds a labelled row of class 1"),
+    "nothing tested": ({"cv": [(np.arange(24), np.arange(24, 60))]}, {}, "No test part of cv"),
+    "too many parts": ({"cv": 25}, {}, "n_splits=25 test parts need"),
+    "not finite": ({"estimator": NotFinite()}, {}, r"shape \(5,\), 5 of them not finite"),
+    "no decision": ({"estimator": OnlyPredict()}, {}, "neither decision_function nor predict_proba"),
+    "negative weight": ({}, {"sample_weight": np.r_[-1, np.ones(59)]}, "smallest value -1.0"),
+    "weights": ({}, {"sample_weight": np.ones(59)}, r"each of 60 rows, got shape \(59,\)"),
+    "no weight": ({}, {"sample_weight": np.zeros(60)}, "All sample weights are zero"),
+    "one class": ({}, {"sample_weight": np.arange(60.0) % 2}, r"positive weight\) there is only one class"),
+    "unweighted": ({"estimator": LabelSpreading()}, {"sample_weight": np.ones(60)}, "has no sample_weight in fit"),
+}
+
+
+@pytest.mark.parametrize(("options", "fit_params", "message"), BAD_CALIBRATIONS.values(), ids=BAD_CALIBRATIONS)
+def test_bad_calibrations_are_refused_with_a_sentence(options, fit_params, message, data):
+    X, y, _ = data
+    model = Calibrated(**{"estimator": NearestMean(), **options})
+    with pytest.raises((ValueError, TypeError), match=message):
+        model.fit(X, y, **fit_params)

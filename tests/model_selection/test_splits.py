@@ -1,0 +1,188 @@
+"""Splits of partly labelled rows."""
+
+import numpy as np
+import pytest
+from checks.partly_labeled import MeanRegressor, NearestMean
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.testing import assert_array_equal
+from sklearn import config_context
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedGroupKFold, cross_val_score, cross_validate
+
+from kernelweave.model_selection import SemiSupervisedSplit as Split
+from kernelweave.model_selection import labeled_scorer
+
+
+@given(
+    counts=st.lists(st.integers(2, 12), min_size=2, max_size=4),
+    n_unlabeled=st.integers(0, 9),
+    n_splits=st.integers(2, 4),
+    seed=st.integers(0, 9),
+)
+def test_labelled_rows_are_tested_once_and_unlabelled_rows_always_train(counts, n_unlabeled, n_splits, seed):
+    y = np.random.default_rng(seed).permutation(np.repeat([-1, *range(len(counts))], [n_unlabeled, *counts]))
+    tests = []
+    for train, test in Split(n_splits, random_state=seed).split(y, y):
+        assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(len(y)))
+        assert set(y[train]) == set(y)
+        tests.append(test)
+    assert_array_equal(np.sort(np.concatenate(tests)), np.flatnonzero(y != -1))
+    in_part = np.array([[len(test), *np.bincount(y[test], minlength=len(counts))] for test in tests])
+    assert np.ptp(in_part, axis=0).max() <= 1
+
+
+def test_without_strata_a_training_part_that_lost_a_class_is_still_refused():
+    y = np.array([0] * 30 + [1, 1])
+    with pytest.raises(ValueError, match=r"lost class 1: .* \(2\)"):
+        # each time, both rows of class 1 are in one part with probability 15/31
+        [list(Split(2, stratify=False, random_state=seed).split(y, y)) for seed in range(30)]
+
+
+def test_every_coding_and_container_is_split_alike(data, coded):
+    X, y = coded
+    expected = Split(4, random_state=0).split(X, data[1])
+    for pair, pair_too in zip(expected, Split(4, random_state=0).split(X, y), strict=True):
+        assert [part.tolist() for part in pair] == [part.tolist() for part in pair_too]
+
+
+@pytest.mark.filterwarnings("error")
+def test_classes_smaller_than_n_splits_are_enough_without_a_warning():
+    y = np.array([0, 0, 0, 1, 1, 1, 2, 2, -1])
+    splits = list(Split(5, random_state=0).split(y, y))
+    assert [set(y[train]) for train, _ in splits] == [{-1, 0, 1, 2}] * 5
+
+
+def test_the_same_seed_gives_the_same_splits_and_repeats_differ(data):
+    X, y, _ = data
+
+    def test_parts(splitter):
+        return [test.tolist() for _, test in splitter.split(X, y)]
+
+    splitter = Split(3, n_repeats=2, random_state=1)
+    first = test_parts(splitter)
+    assert first == test_parts(splitter) != test_parts(Split(3, n_repeats=2, random_state=2))
+    assert len(first) == splitter.get_n_splits() == 6
+    assert first[:3] != first[3:]
+    assert sorted(np.concatenate(first[:3])) == sorted(np.concatenate(first[3:])) == list(range(24))
+    shared = Split(3, random_state=np.random.RandomState(0))
+    assert test_parts(shared) != test_parts(shared)
+
+
+def test_continuous_targets_are_split_without_strata_and_whole_numbers_can_be_said_to_be_such():
+    y = np.array([0.5, 1.5, 2.0, np.nan, 4.0, 7.5, np.nan, 9.1])
+    sizes = [(len(test), {3, 6} <= set(train)) for train, test in Split(3, random_state=0).split(y, y)]
+    assert sizes == [(2, True)] * 3
+    y = np.array([-1, 0, 3, 8, 13, 21])
+    with pytest.raises(ValueError, match="lost class 0"):
+        list(Split(3, random_state=0).split(y, y))
+    tests = [test for _, test in Split(3, target="numbers", random_state=0).split(y, y)]
+    assert_array_equal(np.sort(np.concatenate(tests)), np.arange(6))
+
+
+def test_groups_are_never_in_both_parts_and_unlabelled_rows_of_held_out_groups_follow_the_choice(data):
+    X, y, _ = data
+    groups = np.arange(60) // 2 % 6
+    for choice in ("keep", "drop"):
+        splitter = Split(3, group_unlabeled=choice, n_repeats=2, random_state=0)
+        tests = []
+        for train, test in splitter.split(X, y, groups):
+            assert not np.isin(groups[train[y[train] != -1]], groups[test]).any()
+            of_held_out = np.isin(groups, groups[test]) & (y == -1)
+            assert set(np.isin(np.flatnonzero(of_held_out), train)) == {choice == "keep"}
+            assert np.isin(np.flatnonzero(~of_held_out & (y == -1)), train).all()
+            tests.append(test)
+        assert_array_equal(np.sort(np.concatenate(tests[:3])), np.flatnonzero(y != -1))
+
+
+@given(st.lists(st.integers(0, 7), min_size=12, max_size=60), st.integers(0, 5))
+def test_no_test_part_of_groups_is_empty(groups, seed):
+    y, groups = np.linspace(0.5, 1, len(groups)), np.array([*groups, 0, 1, 2])[3:]
+    splits = list(Split(3, random_state=seed).split(y, y, groups))
+    assert all(len(test) for _, test in splits)
+
+
+def test_groups_spread_classes_about_as_evenly_as_scikit_learn():
+    def unevenness(splitter, y, groups):
+        shares = [np.bincount(y[test], minlength=3) / np.bincount(y) for _, test in splitter.split(y, y, groups)]
+        return np.std(shares)
+
+    ours, theirs = [], []
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        groups = rng.integers(0, 30, 200)
+        y = (rng.integers(0, 3, 200) + groups) % 3
+        ours.append(unevenness(Split(4, random_state=seed), y, groups))
+        theirs.append(unevenness(StratifiedGroupKFold(4, shuffle=True, random_state=seed), y, groups))
+    assert np.mean(ours) < 1.1 * np.mean(theirs)
+
+
+def test_groups_may_be_strings_or_minus_one_and_regression_has_groups_too():
+    y = np.array([0.1, 0.2, np.nan, 0.4, 0.5, 0.6])
+    for groups in (["a", "a", "b", "b", "c", "c"], np.array([-1, -1, 0, 0, 1, 1])):
+        for train, test in Split(3, group_unlabeled="drop", random_state=0).split(y, y, groups):
+            assert not set(np.array(groups)[train]) & set(np.array(groups)[test])
+
+
+def test_the_repr_of_a_splitter_can_be_evaluated():
+    splitter = Split(4, n_repeats=2, stratify=False, unlabeled="?", group_unlabeled="drop")
+    assert vars(eval(repr(splitter), {"SemiSupervisedSplit": Split})) == vars(splitter)
+
+
+Y = np.array([0, 0, 1, 1, 2, -1])
+BAD_SPLITS = {
+    "one part": (lambda: Split(1), "n_splits == 1, must be >= 2"),
+    "half a part": (lambda: Split(2.5), "n_splits must be an instance of"),
+    "no repeat": (lambda: Split(n_repeats=0), "n_repeats == 0, must be >= 1"),
+    "target": (lambda: Split(target="y"), "target must be one of 'auto', 'classes', 'numbers'"),
+    "choice": (lambda: Split(group_unlabeled="x"), "group_unlabeled must be one of 'keep'"),
+    "few rows": (lambda: list(Split(6).split(Y, Y)), "y has 5 labelled rows of 6"),
+    "no label": (lambda: list(Split(2).split(Y, [None] * 6)), "y has 0 labelled rows of 6"),
+    "lost class": (lambda: list(Split(2).split(Y, Y)), r"lost class 2: .* \(1\)"),
+    "lost group": (lambda: list(Split(2).split(Y, Y, [0, 0, 1, 1, 1, 1])), "lost class"),
+    "few groups": (lambda: list(Split(3).split(Y, Y, [0, 0, 1, 1, 1, 2])), "there are 2"),
+    "no group": (lambda: list(Split(2).split(Y, Y, [0, 0, 1, 1, None, 2])), "no value in 1 of 6"),
+    "mixed groups": (lambda: list(Split(2).split(Y, Y, [0, 0, "a", 1, 1, 2])), "groups mixes"),
+    "no y": (lambda: list(Split(2).split(Y)), "target y is None"),
+    "lengths": (lambda: list(Split(2).split(Y[1:], [0, 0, 1, 1, 1, -1])), "inconsistent numbers"),
+    "continuous strings": (lambda: list(Split(2).split(Y, ["a", 1] * 3)), "types int, str"),
+}
+
+
+@pytest.mark.parametrize(("act", "message"), BAD_SPLITS.values(), ids=BAD_SPLITS)
+def test_bad_splits_are_refused_with_a_sentence(act, message):
+    with pytest.raises((ValueError, TypeError), match=message):
+        act()
+
+
+def test_cross_validation_and_grid_search_take_partly_labelled_y(coded):
+    X, y = coded
+    cv = Split(3, random_state=0)
+    assert cross_val_score(NearestMean(), X, y, cv=cv, error_score="raise").min() > 0.5
+    fits = cross_validate(NearestMean(), X, y, cv=cv, return_estimator=True, error_score="raise")
+    assert [fit.n_rows_seen_ for fit in fits["estimator"]] == [60 - 8] * 3
+    search = GridSearchCV(NearestMean(), {"power": [0.5, 1.0]}, cv=cv, error_score="raise").fit(X, y)
+    assert search.best_estimator_.n_rows_seen_ == 60
+    assert search.n_splits_ == 3
+
+
+def test_groups_reach_the_splitter_with_and_without_metadata_routing(data):
+    X, y, _ = data
+    groups = np.arange(60) // 2 % 6
+    cv = Split(3, random_state=0)
+    expected = cross_val_score(NearestMean(), X, y, cv=cv, scoring="accuracy", groups=groups)
+    search = GridSearchCV(NearestMean(), {"power": [2.0]}, cv=cv).fit(X, y, groups=groups)
+    assert search.best_score_ == pytest.approx(expected.mean())
+    with config_context(enable_metadata_routing=True):
+        assert cv.get_metadata_routing().split.requests == {"groups": True}
+        routed = cross_val_score(NearestMean(), X, y, cv=cv, scoring="accuracy", params={"groups": groups})
+        cv.set_split_request(groups=False)
+        assert cv.get_metadata_routing().split.requests == {"groups": False}
+    assert_array_equal(routed, expected)
+
+
+def test_regression_is_cross_validated_with_nan_targets():
+    y = np.where(np.arange(20) % 3 == 0, np.nan, np.linspace(0.5, 3, 20))
+    error = "neg_mean_absolute_error"
+    for cv, scoring in [(Split(3, random_state=0), error), (KFold(3), labeled_scorer(error))]:
+        scores = cross_val_score(MeanRegressor(), y[:, None], y, cv=cv, scoring=scoring, error_score="raise")
+        assert np.isfinite(scores).all()
