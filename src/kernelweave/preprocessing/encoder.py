@@ -1,0 +1,162 @@
+"""The scikit-learn pipeline that carries out a plan of columns.
+
+Between parts: two columns of a block count like one standardised column, since columns of one unit repeat each other;
+all levels of a categorical variable together count like one.
+
+Columns may lie far from zero. A sum of n such numbers has lost what they differ by, while the difference of two nearby
+doubles is exact; so mean and variance are those of the differences to the first row, which is within sqrt(n) standard
+deviations of the mean. (scikit-learn's StandardScaler takes a deviation below n eps times the mean for zero, and leaves
+that column as large as it is.)
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+from . import cells
+from .columns import ColumnPlan, listed, rare
+
+__all__ = ["LARGEST", "BlockScaler", "ColumnScaler", "TableReader", "make_encoder", "source_positions"]
+
+Floats = NDArray[np.float64]
+
+BLOCK_VARIANCE = 0.5  # of one column of a block
+LEVEL_VARIANCE = 0.1  # least variance taken for granted: a level on 1 % of the rows is not 10 units away
+MAX_LEVELS = 30
+LARGEST = 1e150  # number whose square is one
+
+
+def make_encoder(plan: ColumnPlan) -> Pipeline:
+    """The pipeline, not yet fitted, that carries out a plan: frame in, float64 matrix without gaps out.
+
+    It finds columns by name: their order is free, further ones are ignored, a missing one is an error. A level that was
+    not seen in `fit` counts as a rare one. Output columns are called ``number0__age``, ``block1__pixel_3``,
+    ``flag2__smoker``, ``missing3__missingindicator_age``, ``level4__city_Bonn``.
+    """
+    if not plan.used:
+        why = "; ".join(f"{column.name!r}: {column.reason}" for column in plan.left_out)
+        raise ValueError(f"No column is left to learn from ({why}). Name columns to use with keep.")
+    scaled = plan.scale != "none"
+    parts: list[tuple[str, Any, list[str]]] = []
+
+    def add(part: str, columns: list[str], fill: Any, scaler: Any) -> None:
+        parts.append((f"{part}{len(parts)}", make_pipeline(fill, *([scaler] if scaled else [])), columns))
+
+    impute = SimpleImputer(strategy="median", keep_empty_features=True)
+    groups: dict[tuple[str, str], list[str]] = {}  # of a source: a block or, under "", columns scaled each by itself
+    flags: dict[str, list[str]] = {}
+    gaps: dict[str, list[str]] = {}
+    for column in plan.used:
+        if column.block or column.kind in ("numeric", "date"):
+            groups.setdefault((column.source, column.block), []).append(column.name)
+        elif column.kind == "boolean":
+            flags.setdefault(column.source, []).append(column.name)
+        if column.indicator:
+            gaps.setdefault(column.source, []).append(column.name)
+    for (_, block), members in groups.items():
+        scaler = BlockScaler(variance=BLOCK_VARIANCE * len(members)) if block else ColumnScaler()
+        add("block" if block else "number", members, impute, scaler)
+    flag = ColumnScaler(least=LEVEL_VARIANCE / 2)  # 0/1 varies half as much as 01/10
+    for members in flags.values():
+        add("flag", members, impute, flag)
+    for members in gaps.values():
+        add("missing", members, MissingIndicator(features="all"), flag)
+    for column in plan.used:
+        if column.kind == "categorical":
+            levels = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=rare(plan.n_rows),
+                                   max_categories=MAX_LEVELS, sparse_output=False)  # fmt: skip
+            add("level", [column.name], levels, BlockScaler(variance=1.0, least=LEVEL_VARIANCE))
+    recipes = [{key: getattr(column, key) for key in ("name", "kind", "form", "origin")} for column in plan.used]
+    return Pipeline([("read", TableReader(recipes)), ("encode", ColumnTransformer(parts))])
+
+
+def source_positions(encoder: Pipeline, plan: ColumnPlan) -> dict[str, list[int]]:
+    """The output columns of each source, to build ``OnColumns(kernel, positions)`` with, from a fitted encoder.
+
+    Sources come in the order of the table; columns of no source are under "".
+    """
+    source_of, encode = {column.name: column.source for column in plan.used}, encoder.named_steps["encode"]
+    positions: dict[str, list[int]] = {source: [] for source in source_of.values()}
+    for part, _, columns in encode.transformers_:
+        if part != "remainder":
+            where = encode.output_indices_[part]
+            positions[source_of[columns[0]]].extend(range(where.start, where.stop))
+    return positions
+
+
+class TableReader(TransformerMixin, BaseEstimator):
+    """Cells read by `recipes` (dicts of name, kind, form and origin) as numbers, NaN where missing, or as levels."""
+
+    def __init__(self, recipes: Sequence[Mapping[str, str]]) -> None:
+        self.recipes = recipes
+
+    def fit(self, frame: Any, y: Any = None) -> TableReader:
+        absent = [recipe["name"] for recipe in self.recipes if recipe["name"] not in frame.columns]
+        if absent:
+            has = f"it has {listed(list(frame.columns))}. Pass a table with all columns that the encoder was made for."
+            raise ValueError(f"The table lacks the column{'s' * (len(absent) > 1)} {listed(absent)}; {has}")
+        return self
+
+    def transform(self, frame: Any) -> Any:
+        import pandas as pd
+
+        self.fit(frame)
+        read = {recipe["name"]: cells.read(frame[recipe["name"]], **recipe) for recipe in self.recipes}
+        for name, column in read.items():
+            if column.dtype == np.float64 and len(large := column[np.abs(column) > LARGEST]):
+                why = f"numbers beyond {LARGEST:g} cannot be squared. Correct or empty such cells"
+                raise ValueError(f"Column {name!r} holds {large[0]:g}; {why}, change its unit, or leave it out.")
+        return pd.DataFrame(read, index=frame.index, copy=False)
+
+    def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
+        return np.array([recipe["name"] for recipe in self.recipes], dtype=object)
+
+
+class BlockScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Columns of one unit, with one shift and one factor for all, such that their variances add up to `variance`.
+
+    Variances that add up to less than `least` count as `least`, which keeps rare values from being blown up.
+    """
+
+    def __init__(self, variance: float = 1.0, least: float = 0.0) -> None:
+        self.variance = variance
+        self.least = least
+
+    def fit(self, X: ArrayLike, y: Any = None) -> BlockScaler:
+        X = np.asarray(X, dtype=np.float64)
+        self.n_features_in_, self.mean_ = X.shape[1], float(X.mean())
+        spread = max(float((X - X[:1]).var(axis=0).sum()), self.least)
+        self.scale_ = math.sqrt(spread / self.variance) if spread > 0 else 1.0
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        return (np.asarray(X, dtype=np.float64) - self.mean_) / self.scale_
+
+
+class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Each column with mean 0 and variance 1, wherever it lies; a variance of less than `least` counts as `least`."""
+
+    def __init__(self, least: float = 0.0) -> None:
+        self.least = least
+
+    def fit(self, X: ArrayLike, y: Any = None) -> ColumnScaler:
+        X = np.asarray(X, dtype=np.float64)
+        self.n_features_in_, self.origin_ = X.shape[1], X[0]
+        differences = X - self.origin_
+        self.mean_ = differences.mean(axis=0)
+        spread = np.maximum(differences.var(axis=0), self.least)
+        self.scale_ = np.sqrt(np.where(spread > 0, spread, 1.0))
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        return (np.asarray(X, dtype=np.float64) - self.origin_ - self.mean_) / self.scale_
