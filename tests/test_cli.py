@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from kernelweave import cli
-from kernelweave.tables import Fault
+from kernelweave.faults import Fault
 
 N = 60
 
@@ -140,14 +140,23 @@ BROKEN = {
     "no label": (b"x,y\n1,\n2,\n", LABEL, cli.NOT_POSSIBLE, "label some rows"),
     "one class": (b"x,y\n1,a\n2,a\n3,\n", LABEL, cli.NOT_POSSIBLE, "two classes"),
     "one row of a class": (b"x,y\n1.5,a\n2.1,a\n3.7,b\n4.2,\n", LABEL, cli.NOT_POSSIBLE, "only one labelled row"),
+    "counts": (b"x,y\n1.5,3\n2.1,3\n3.7,12\n4.2,\n", LABEL, cli.NOT_POSSIBLE, "say --task regression"),
+    "amounts": (b"x,y\n1.5,3 mg\n2.1,4 mg\n3.7,7 mg\n4.2,\n", LABEL, cli.NOT_POSSIBLE, "amounts with a unit"),
+    "one number": (b"x,y\n1.5,3\n4.2,\n", (*LABEL, "--task", "regression"), cli.NOT_POSSIBLE, "Only one row of 'y'"),
     "no feature": (b"x,y\n1,a\n1,a\n1,b\n1,b\n1,\n", LABEL, cli.NOT_POSSIBLE, "No column is left"),
     "regression on words": (None, (*LABEL, "--task", "regression"), cli.NOT_POSSIBLE, "needs numbers"),
     "an unknown task": (None, (*LABEL, "--task", "guess"), cli.BAD_OPTION, "not one of auto"),
     "an unknown scale": (None, (*LABEL, "--scale", "big"), cli.BAD_OPTION, "not one of auto"),
     "a source without columns": (None, (*LABEL, "--source", "genes"), cli.BAD_OPTION, "NAME=COLUMNS"),
     "a source of unknown columns": (None, (*LABEL, "--source", "g=gene_*"), cli.NOT_POSSIBLE, "gene_"),
-    "the input as output": (None, (*LABEL, "-o", "in.csv"), Fault.SAME_FILE, "never overwritten"),
+    "the input as output": (None, (*LABEL, "-o", "in.csv"), Fault.SAME_FILE, "'in.csv' is the input itself"),
     "an output folder that is not there": (None, (*LABEL, "-o", "no/out.csv"), Fault.NOT_WRITABLE, "no folder"),
+    "an output folder without files": (
+        None,
+        (*LABEL, "-o", "/proc/o.csv"),
+        Fault.NOT_WRITABLE,
+        "can be made|no folder",
+    ),
     "a folder as output": (None, (*LABEL, "-o", "sub"), Fault.NOT_WRITABLE, "cannot be written"),
     "a model that cannot be written": (None, (*LABEL, "--model", "no/m.skops"), Fault.NOT_WRITABLE, "no folder"),
     "numbers with thousands": (
@@ -175,7 +184,7 @@ BROKEN = {
         cli.BAD_OPTION,
         "name the copy with -o",
     ),
-    "no such model": (None, ("predict", "none.skops", "in.csv"), cli.NO_MODEL, "none.skops"),
+    "no such model": (None, ("predict", "none.skops", "in.csv"), cli.NO_MODEL, "'none.skops' cannot be read: No such"),
     "a model that is none": (None, ("predict", "in.csv", "in.csv", "-o", "o.csv"), cli.NO_MODEL, "not a model file"),
     "one group": (
         b"x,g,y\n1.5,c,a\n2.1,c,a\n3.7,c,b\n4.2,c,b\n4.4,d,\n",
@@ -310,6 +319,23 @@ def test_blank_cells_of_the_target_are_filled(tmp_path):
     assert {row[4] for row in read(tmp_path / "in.labeled.csv")[1:]} == {"NA", "None"}
 
 
+def test_blanks_around_labels_stay_in_given_cells_and_are_in_no_other(tmp_path, capsys):
+    body = [[*row[:4], (f"{row[4]} " if i % 3 == 0 else row[4]) if i < 30 else " ? "] for i, row in enumerate(rows())]
+    path = write(tmp_path / "in.csv", body)
+    assert run("label", path, "--target", "y", "--unlabeled", "?") == 0
+    after = [row[4] for row in read(tmp_path / "in.labeled.csv")[1:]]
+    assert after[:30] == [row[4] for row in body[:30]]
+    assert set(after[30:]) == {"NA", "None"}
+
+
+def test_a_note_on_the_time_names_the_option(table, capsys):
+    assert run("label", table, "--target", "y", "--time-limit", "0.001") == 0
+    said = capsys.readouterr()
+    assert "--time-limit" in said.err
+    assert "--time-limit" in said.out
+    assert "max_time" not in said.err + said.out
+
+
 def test_a_table_may_come_through_a_pipe_if_the_output_is_named(table, tmp_path):
     command = [sys.executable, "-m", "kernelweave.cli", "label", "/dev/stdin", "--target", "y", "-o", "out.csv"]
     done = subprocess.run(command, input=table.read_bytes(), cwd=tmp_path, capture_output=True, check=False)
@@ -348,6 +374,39 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
     process.send_signal(signal.SIGINT)
     assert process.wait(60) == cli.INTERRUPTED
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_ctrl_c_while_modules_are_imported_ends_without_a_traceback():
+    code = "import os, signal, sys; sys.modules['numpy'] = Trap(); import kernelweave.cli"
+    trap = "class Trap:\n def __getattr__(self, name): os.kill(os.getpid(), signal.SIGINT)\n"
+    done = subprocess.run([sys.executable, "-c", trap + code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (cli.INTERRUPTED, "")
+
+
+def test_importing_the_command_leaves_ctrl_c_as_it_was():
+    code = "import kernelweave.cli, signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
+@pytest.mark.parametrize("arguments", [("papers", "list"), ("--help",)])
+def test_a_full_standard_output_is_one_sentence(arguments):
+    with open("/dev/full", "w") as full:
+        command = [sys.executable, "-m", "kernelweave.cli", *arguments]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == int(Fault.NO_SPACE)
+    assert done.stderr == "kernelweave: The report cannot be printed: No space left on device.\n"
+
+
+@pytest.mark.parametrize("arguments", [("papers", "list"), ("--help",)])
+def test_a_pipe_that_nobody_reads_ends_the_command_as_it_ends_others(arguments):
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "kernelweave.cli", *arguments]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (cli.NO_READER, b"")
 
 
 @pytest.mark.slow

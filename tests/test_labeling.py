@@ -2,8 +2,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_wine
+from sklearn.exceptions import ConvergenceWarning
 
-from kernelweave.labeling import LabelingError, LabelingOptions, _Classes, _Clock, _Folds, fill_labels
+from kernelweave.labeling import LabelingOptions, _Clock, _Folds, _Numbers, fill_labels, in_options
+from kernelweave.target_texts import LabelingError
 
 
 def silent(what, share):
@@ -176,15 +178,22 @@ def test_labels_that_are_no_better_than_guessing_are_said_to_be_so():
     assert any("no better than those of the majority class" in warning for warning in report["warnings"])
 
 
-@pytest.mark.parametrize("svc, clearly", [(0.03, True), (0.10, False)])
-def test_another_error_is_clearly_smaller_only_outside_our_interval(svc, clearly):
-    work = object.__new__(_Classes)
+@pytest.mark.parametrize("other, chance, clearly", [(0.1, 0.01, True), (0.1, 0.2, False), (0.13, 0.01, False)])
+def test_another_error_is_clearly_smaller_only_if_it_is_and_chance_is_unlikely(other, chance, clearly):
+    work = object.__new__(_Numbers)
     work.errors = {
-        "kernelweave": {"error": 0.12, "interval": [0.08, 0.2]},
-        "majority class": {"error": 0.5},
-        "SVC": {"error": svc},
+        name: {"mean_absolute_error": error} for name, error in {"kernelweave": 0.12, "mean": 0.5, "SVR": other}.items()
     }
-    assert any("clearly smaller" in warning for warning in work.warnings()) is clearly
+    work.chance = chance
+    assert any("SVR has a clearly smaller error" in warning for warning in work.warnings()) is clearly
+
+
+def test_the_error_of_svc_is_not_said_to_be_clearly_smaller_where_two_rows_differ():
+    frame, cells, empty, _ = table()
+    report = fill(frame, cells, empty).report
+    ours, svc = (report["errors"][name]["error"] for name in ("kernelweave", "SVC"))
+    assert abs(ours - svc) * 45 <= 5  # fewer than 6 rows are never significant
+    assert not any("clearly smaller" in warning for warning in report["warnings"])
 
 
 def test_equal_rows_are_held_out_together():
@@ -287,6 +296,44 @@ def test_a_spelled_out_missing_number_names_the_option():
     for task in ("auto", "regression"):
         with pytest.raises(LabelingError, match=r"numbers and other texts: if 'NA' marks .*--unlabeled NA"):
             fill(frame, half, empty, task=task)
+
+
+def test_blanks_around_labels_and_groups_do_not_count():
+    frame, cells, empty, _ = table()
+    plain = fill(frame.assign(g=[f"c{i % 6}" for i in range(90)]), cells, empty, group="g")
+    blank = np.array([f"{text} " if i % 2 and text else text for i, text in enumerate(cells)], dtype=object)
+    groups = [f"c{i % 6}" + " " * (i % 4) for i in range(90)]
+    done = fill(frame.assign(y=blank, g=groups), blank, empty, group="g")
+    assert done.report["classes"].keys() == {"yes", "no"}
+    np.testing.assert_array_equal(done.values, plain.values)
+    assert done.report["errors"] == plain.report["errors"]
+
+
+def test_classes_that_look_like_one_are_told():
+    frame, cells, empty, _ = table()
+    other = np.where((np.arange(90) % 2 == 0) & (cells == "yes"), "Yes", cells).astype(object)
+    notes = fill(frame.assign(y=other), other, empty).report["warnings"]
+    assert any("'Yes' and 'yes' differ only in case" in note for note in notes)
+
+
+@pytest.mark.parametrize("group", [None, "g"])
+def test_one_number_is_not_enough_and_two_are(group):
+    frame, cells, empty, _ = numeric(lambda v: f"{v:.2f}", n=20, n_labeled=2)
+    frame = frame.assign(g=[f"c{i % 4}" for i in range(20)])
+    assert fill(frame, cells, empty, task="regression", group=group).report["rows_labeled"] == 2
+    cells[1], empty[1] = "", True
+    with pytest.raises(LabelingError, match="Only one row of 'y' has a number; label more rows"):
+        fill(frame, cells, empty, task="regression", group=group)
+
+
+def test_the_estimators_parameters_are_called_as_the_command_calls_them():
+    frame, cells, empty, _ = table()
+    with pytest.warns(ConvergenceWarning, match="max_time") as caught:
+        report = fill(frame, cells, empty, time_limit=1e-6).report
+    words = [report["certificate"]["status"], *(in_options(str(warning.message)) for warning in caught)]
+    assert all("Stopped at --time-limit before" in text for text in words if "Stopped" in text)
+    assert any("Raise --time-limit, or accept" in text for text in words)
+    assert not any("max_time" in text or "tol," in text for text in words)
 
 
 def test_a_class_that_looks_like_a_missing_value_is_told():

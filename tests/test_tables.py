@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernelweave import tables
-from kernelweave.tables import Fault, TableError, atomic_write, check_output, is_empty, read_table, write_filled
+from kernelweave.faults import Fault, TableError
+from kernelweave.tables import atomic_write, check_output, is_empty, read_table, write_filled
 
 ODD = ["", "", "007", "1.10", "1e5", "NA", "None", "nan", " ", " x ", "a,b", "a;b", "a\tb", "a|b", "two\nlines", "\r\n"]
 ODD += ['say "hi"', '"', '""', '5" pipe', "'", "\\", "\\N", "é", "ü", "\u2028", "漢字", "😀", "=1+1", "#", "-", "True"]
@@ -156,6 +157,15 @@ def test_only_a_blank_text_is_empty_unless_another_is_named(tmp_path):
     path.write_bytes(b'x,y\n1,\n2,""\n3,NA\n4,None\n5,nan\n6, \n7,?\n')
     assert is_empty(read_table(path), "y").tolist() == [True, True] + [False] * 3 + [True, False]
     assert is_empty(read_table(path), "y", "?").tolist() == [True, True] + [False] * 3 + [True] * 2
+    path.write_bytes(b"x,y\n1,NA\n2, NA \n3,na\n4,N A\n5,\n")
+    for unlabeled in ("NA", "NA "):  # blanks around a text do not count
+        assert is_empty(read_table(path), "y", unlabeled).tolist() == [True, True, False, False, True]
+    assert is_empty(read_table(path), "y", " ").tolist() == [False] * 4 + [True]
+
+
+def test_a_frame_has_the_texts_as_they_are(tmp_path):
+    path = tmp_path / "in.csv"
+    path.write_bytes(b'x,y\n1,\n2,""\n3,NA\n4,None\n5,nan\n6, \n7,?\n')
     frame = read_table(path).frame()
     assert frame.dtypes.tolist() == [object, object]
     assert frame["y"].tolist() == ["", "", "NA", "None", "nan", " ", "?"]
@@ -246,10 +256,6 @@ def test_what_is_no_readable_file_gets_one_sentence(tmp_path, monkeypatch):
     assert code_of(tmp_path / "in.csv") is Fault.UNREADABLE
 
 
-def test_every_fault_has_its_own_exit_code():
-    assert sorted(int(code) for code in Fault) == list(range(10, 24))
-
-
 def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path):
     (tmp_path / "in.csv").write_bytes(b"x,y\n1,2\n")
     with pytest.raises(TableError, match="no column 'z'; it has 'x', 'y'") as caught:
@@ -284,8 +290,25 @@ def test_outputs_that_cannot_be_are_refused_and_nothing_is_left(tmp_path, monkey
     assert code_of("out.csv", value="漢") is Fault.UNENCODABLE
     assert code_of("out.csv", extra={"漢": [""]}) is Fault.UNENCODABLE
     assert code_of("out.csv", extra={"x": [""]}) is Fault.BAD_NAMES
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "access", lambda path, mode: False)
+        (tmp_path / "old.csv").write_bytes(b"")
+        before.append("old.csv")
+        before.sort()
+        assert code_of("old.csv") is Fault.NOT_WRITABLE
+
+    def refuse(dir):
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     assert code_of("out.csv") is Fault.NOT_WRITABLE
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no /proc")
+def test_a_folder_in_which_no_file_can_be_made_is_found_out():
+    with pytest.raises(TableError, match="no file can be made in '/proc'") as caught:
+        check_output("/proc/out.csv")
+    assert caught.value.code is Fault.NOT_WRITABLE
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])

@@ -10,34 +10,50 @@ import math
 import os
 import signal
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import date
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
 from typing import Annotated, Any, BinaryIO
 
+# Exit codes below 10 are the command's own; those of tables and outputs are in faults.Fault. The last two are those
+# that a shell gives a command which Ctrl-C or the end of its reader has stopped.
+NOT_POSSIBLE, BAD_OPTION, NO_MODEL, INTERRUPTED, NO_READER = 3, 2, 4, 130, 141
+
+# While modules are imported there is nothing to clean up, and an exception in the midst of a compiled one could become
+# any other: Ctrl-C ends the process.
+_can_be_interrupted = (
+    threading.current_thread() is threading.main_thread()
+    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+)
+if _can_be_interrupted:
+    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
 try:
+    import numpy as np
     import typer
     from rich.console import Console
     from rich.markup import escape
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.table import Table as Grid
+
+    from .faults import Fault, TableError, reason
+    from .labeling import Labeling, LabelingOptions, encode, fill_labels, in_options
+    from .papers_cli import PapersError
+    from .papers_cli import app as papers
+    from .persistence import load_with_about, packed, require_skops
+    from .tables import Table, atomic_write, check_output, is_empty, read_table, write_filled
+    from .target_texts import LabelingError, require_empty
 except ImportError as missing:  # pragma: no cover - tested in a process of its own
+    if str(missing.name).partition(".")[0] not in ("typer", "rich"):
+        raise
     sys.exit(f"The command kernelweave needs {missing.name}: pip install 'kernelweave[cli]'")
-
-import numpy as np
-
-from .labeling import Labeling, LabelingError, LabelingOptions, encode, fill_labels, require_empty
-from .papers_cli import PapersError
-from .papers_cli import app as papers
-from .persistence import load_with_about, packed, require_skops
-from .tables import Fault, Table, TableError, atomic_write, check_output, is_empty, read_table, write_filled
-
-# Exit codes below 10 are the command's own; those of tables and outputs are in tables.Fault.
-NOT_POSSIBLE, BAD_OPTION, NO_MODEL, INTERRUPTED = 3, 2, 4, 130
+finally:
+    if _can_be_interrupted:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False)
 app.add_typer(papers, name="papers")
@@ -59,11 +75,22 @@ def main() -> None:
     """Run the command; whatever goes wrong is one sentence and an exit code of its own."""
     signal.signal(signal.SIGTERM, _interrupt)
     try:
-        app()
-    except SystemExit as stop:  # typer turns Ctrl-C into an exit without a word
+        try:
+            app()
+        finally:
+            sys.stdout.flush()  # what fails at the end of Python is a traceback
+    except SystemExit as stop:  # typer and rich turn Ctrl-C and the end of a pipe's reader into an exit without a word
+        if isinstance(stop.__context__, BrokenPipeError):
+            os._exit(NO_READER)
         if stop.code != INTERRUPTED:
             raise
         _fail(INTERRUPTED, "Interrupted; nothing was written.")
+    except BrokenPipeError:
+        os._exit(NO_READER)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        _fail(int(Fault.NO_SPACE), f"The report cannot be printed: {reason(error)}.", at_once=True)
     except (TableError, CommandError, PapersError) as error:
         _fail(int(error.code), str(error))
     except LabelingError as error:
@@ -105,9 +132,10 @@ def label(
     _require(scale, ("auto", "block", "column", "none"), "--scale")
     out = output or _beside(table, "labeled")
     record = out.with_name(out.name + ".json")
-    _require_distinct([table, out, record, *([model] if model else [])])
-    for path in (out, record, *([model] if model else [])):
+    outputs = [out, record, *([model] if model else [])]
+    for path in outputs:
         check_output(path, table)
+    _require_distinct(outputs)
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise CommandError(BAD_OPTION, f"--time-limit {time_limit:g} is not a positive number of seconds.")
     if model is not None:
@@ -160,7 +188,9 @@ def predict(
     _require_skops()
     try:
         pipeline, about_model = load_with_about(model)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise CommandError(NO_MODEL, f"'{model}' cannot be read: {reason(error)}.") from None
+    except ValueError as error:
         raise CommandError(NO_MODEL, str(error)) from None
     with _stages() as stage:
         stage("reading the table", 0.0)
@@ -381,8 +411,8 @@ def _show_columns(console: Console, columns: dict[str, Any]) -> None:
     used, left_out = columns["used"], columns["left_out"]
     shown = ", ".join(f"{name} ({kind})" for name, kind in list(used.items())[:10])
     console.print(f"{len(used)} columns used: {shown}{', …' if len(used) > 10 else ''}", markup=False)
-    for name, reason in left_out.items():
-        console.print(f"left out: {name or 'the first column'} ({reason})", markup=False)
+    for name, why in left_out.items():
+        console.print(f"left out: {name or 'the first column'} ({why})", markup=False)
 
 
 @contextmanager
@@ -390,7 +420,7 @@ def _stages() -> Iterator[Callable[[str, float], None]]:
     """Show what happens: a bar on a terminal, a line each elsewhere; warnings become lines too."""
     err = Console(stderr=True, highlight=False)
     with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: err.print(f"note: {message}", markup=False)
+        warnings.showwarning = lambda message, *_, **__: err.print(f"note: {in_options(str(message))}", markup=False)
         if not err.is_terminal:
             yield lambda what, share: err.print(f"{share:4.0%}  {what}", markup=False)
             return
@@ -404,10 +434,11 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _fail(code: int, sentence: str) -> None:
-    print(f"kernelweave: {sentence}", file=sys.stderr)
-    sys.stderr.flush()
-    os._exit(code) if code == INTERRUPTED else sys.exit(code)
+def _fail(code: int, sentence: str, at_once: bool = False) -> None:
+    """Say the sentence and exit; at once means without waiting for anything, and without printing what is left."""
+    with suppress(OSError):
+        print(f"kernelweave: {sentence}", file=sys.stderr, flush=True)
+    os._exit(code) if at_once or code == INTERRUPTED else sys.exit(code)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from scipy.stats import binomtest, wilcoxon
 from sklearn.base import BaseEstimator
 from sklearn.metrics import balanced_accuracy_score
 
@@ -24,6 +25,7 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.' \u00a0\u202f\u2019])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?")
 MANY_VALUES = 20  # a numeric target with more distinct values than this is a number, not a class
 COVERAGE = 0.9  # of the interval given beside a number
+SIGNIFICANT = 0.05  # level of the paired tests
 LEAST_DIGITS = 3  # significant ones, written where the given numbers have exponents
 
 
@@ -183,3 +185,42 @@ def class_error(given: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
         "interval": list(wilson_interval(wrong, len(given))),
         "balanced_error": 1.0 - float(balanced_accuracy_score(given, predicted)),
     }
+
+
+def mcnemar(wrong: np.ndarray, other_wrong: np.ndarray) -> float:
+    """Return the two-sided p-value of McNemar's exact test: do two classifiers err equally often on the same rows?
+
+    Rows on which both are right or both are wrong say nothing; each of the others is the one's or the other's with
+    probability 1/2 if neither is better.
+
+    Parameters
+    ----------
+    wrong, other_wrong : ndarray of bool, shape (n_rows,)
+        Where each of them is wrong.
+
+    Examples
+    --------
+    >>> mcnemar(np.array([True] * 5 + [False] * 5), np.zeros(10, dtype=bool))
+    0.0625
+    """
+    n_worse, n_better = int((wrong & ~other_wrong).sum()), int((other_wrong & ~wrong).sum())
+    return float(binomtest(n_worse, n_worse + n_better).pvalue) if n_worse + n_better else 1.0
+
+
+def signed_rank(errors: np.ndarray, other_errors: np.ndarray) -> float:
+    """Return the two-sided p-value of Wilcoxon's signed-rank test; 1 where ranks do not speak for the other method.
+
+    Ranks and means may disagree, when few errors are large; then nothing is clear.
+
+    Parameters
+    ----------
+    errors, other_errors : ndarray of shape (n_rows,)
+        Absolute errors of two methods on the same rows.
+
+    Examples
+    --------
+    >>> signed_rank(np.arange(1.0, 6.0), np.zeros(5)), signed_rank(np.zeros(5), np.arange(1.0, 6.0))
+    (0.0625, 1.0)
+    """
+    differences = errors - other_errors
+    return min(1.0, 2 * float(wilcoxon(differences, alternative="greater").pvalue)) if differences.any() else 1.0

@@ -8,7 +8,6 @@ is short, some of them. At last the model is fitted on everything and the empty 
 from __future__ import annotations
 
 import math
-import shlex
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,20 +25,22 @@ from .kernels.library import KernelLibrary, deformed_kernels
 from .kernels.pointwise import Linear, rbf_family
 from .kernels.wrappers import OnColumns
 from .model_selection import SemiSupervisedSplit, SigmoidCalibratedClassifier
-from .preprocessing import LARGEST, MISSING, ColumnPlan, make_encoder, plan_columns, source_positions
+from .preprocessing import LARGEST, ColumnPlan, make_encoder, plan_columns, source_positions
+from .target_texts import MIN_LABELS, LabelingError, check_spelling, count_classes, doubts, require_empty, stripped
 
 Stage = Callable[[str, float], None]
 
 N_FOLDS = 5
-MIN_LABELS = 5  # of each class, below which no probability is given
 INSENSITIVE = 0.05  # epsilon of the regression, in standard deviations of the target
 COST = 0.1  # C of the regression on the standardised target; measured on five problems, 1 and more overfit noise
 LARGEST_FEATURE = 1e70  # whose inner products can be squared
 SHORTEST = 1e-3  # seconds for a fit when the time is over: it does one round
-
-
-class LabelingError(ValueError):
-    """The table does not allow the job; the message says why and what to do."""
+# What the estimators' parameters are called in the command; the longer words first.
+OPTIONS = {
+    "max_time or tol": "--time-limit",
+    "max_time": "--time-limit",
+    "Scale the features or lower C": "Try another --scale",
+}
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,7 @@ def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: Label
     ----------
     frame : pandas.DataFrame
     cells : ndarray of str, shape (n_rows,)
-        The target column as text.
+        The target column as text; blanks around a text do not count.
     empty : ndarray of bool, shape (n_rows,)
         Which of the cells are empty.
     options : LabelingOptions
@@ -97,8 +98,9 @@ def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: Label
     require_empty(cells, empty, options.target)
     if empty.all():
         raise LabelingError(f"The column {options.target!r} is empty: label some rows first.")
+    cells = stripped(cells)
+    check_spelling(cells[~empty], options.task, options.target)
     task = filling.guess_task(cells[~empty]) if options.task == "auto" else options.task
-    _check_spelling(cells[~empty], task, options)
     stage("looking at the columns", 0.0)
     try:
         plan = plan_columns(
@@ -116,11 +118,9 @@ def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: Label
         why = "; ".join(f"{column.name} ({column.reason})" for column in plan.left_out[:5])
         raise LabelingError(f"No column is left to learn from: {why}.")
     notes = _check_sources(plan, options)
-    if task == "classification":
-        notes += [f"A class looks like a missing value: {words}." for words in _as_unlabeled(cells[~empty])]
     encoder = make_encoder(plan)
     X = encode(encoder, frame, fit=True)
-    groups = None if options.group is None else frame[options.group].astype(str).to_numpy()
+    groups = None if options.group is None else stripped(frame[options.group])
     job = _Classes if task == "classification" else _Numbers
     if groups is None:
         groups = duplicate_groups(X, ~empty)
@@ -165,6 +165,13 @@ def encode(encoder: Any, frame: Any, fit: bool = False) -> np.ndarray:
             "learn without the column."
         )
     return X
+
+
+def in_options(text: str) -> str:
+    """Return a sentence of the estimators with the command's options in place of their parameters."""
+    for parameter, option in OPTIONS.items():
+        text = text.replace(parameter, option)
+    return text
 
 
 def _check_sources(plan: ColumnPlan, options: LabelingOptions) -> list[str]:
@@ -268,6 +275,7 @@ class _Work(ABC):
         self.model: Any = None
         self.mixture: Any = None
         self.errors: dict[str, Any] = {}
+        self.chance = 1.0  # p-value of the other method's smaller error
 
     @abstractmethod
     def read(self, cells: np.ndarray) -> np.ndarray:
@@ -277,8 +285,11 @@ class _Work(ABC):
         n_splits = self.n_folds
         if self.groups is not None:
             n_splits = min(n_splits, len(np.unique(self.groups[self.labeled])))
-        if n_splits < 2:
-            raise LabelingError("Cross-validation needs labelled rows in at least two groups, and two of each class.")
+            if n_splits < 2:
+                raise LabelingError(
+                    "Cross-validation holds out whole groups, and all labelled rows are in the group "
+                    f"'{self.groups[self.labeled[0]]}'. Label rows of at least two groups, or leave out --group."
+                )
         split = SemiSupervisedSplit(n_splits, target=self.target_kind, random_state=self.options.seed)
         try:
             return _Folds(list(split.split(self.X, self.y, self.groups)), self.y, self.clock)
@@ -312,9 +323,8 @@ class _Work(ABC):
         found = []
         if ours >= simplest:
             found.append(f"The labels are no better than those of the {trivial}: do not use them without a check.")
-        interval = self.errors["kernelweave"].get("interval")
-        if peer < interval[0] if interval else ours > 1.25 * peer:
-            found.append(f"{other} has a clearly smaller error on these data.")
+        if peer < ours and self.chance < filling.SIGNIFICANT:
+            found.append(f"{other} has a clearly smaller error on these data (paired test, p = {self.chance:.2g}).")
         return found
 
     def about_mixture(self) -> dict[str, Any]:
@@ -328,7 +338,7 @@ class _Work(ABC):
                 "gap": certificate.gap,
                 "relative": certificate.relative,
                 "objective": certificate.objective,
-                "status": self.mixture.status_.value,
+                "status": in_options(self.mixture.status_.value),
                 "candidates": len(self.mixture.candidates_),
                 "rows": len(self.X),
             },
@@ -341,17 +351,8 @@ class _Classes(_Work):
     target_kind = "classes"
 
     def read(self, cells: np.ndarray) -> np.ndarray:
-        classes, counts = np.unique(cells[~self.empty].astype(str), return_counts=True)
-        target = self.options.target
-        if len(classes) < 2:
-            raise LabelingError(f"All given cells of {target!r} are '{classes[0]}'; at least two classes are needed.")
-        if counts.min() < 2:
-            raise LabelingError(
-                f"The class '{classes[counts.argmin()]}' of {target!r} has only one labelled row; every class needs "
-                f"at least 2 ({MIN_LABELS} for probabilities). Label more rows, or empty that cell."
-            )
-        self.counts = dict(zip(classes.tolist(), counts.tolist(), strict=True))
-        self.n_folds = min(N_FOLDS, int(counts.min()))
+        self.counts = count_classes(cells[~self.empty], self.options.target)
+        self.n_folds = min(N_FOLDS, *self.counts.values())
         y = cells.astype(object)
         y[self.empty] = None
         return y
@@ -366,9 +367,9 @@ class _Classes(_Work):
         tested = np.unique(self.y[model.oof_rows_].astype(str), return_counts=True)[1]
         self.calibrated = int(tested.min()) >= MIN_LABELS
         self.model = filling.ClassModel(model, self.calibrated)
-        self.errors = self._errors(model)
+        self.errors, self.chance = self._errors(model)
 
-    def _errors(self, model: SigmoidCalibratedClassifier) -> dict[str, Any]:
+    def _errors(self, model: SigmoidCalibratedClassifier) -> tuple[dict[str, Any], float]:
         given = self.y[model.oof_rows_].astype(str)
         decision = model.oof_decision_
         if self.calibrated:
@@ -386,7 +387,11 @@ class _Classes(_Work):
             "majority class": majority[model.oof_rows_].astype(str),
             "SVC": svc[model.oof_rows_].astype(str),
         }
-        return {name: filling.class_error(given, predicted) for name, predicted in predictions.items()}
+        errors = {name: filling.class_error(given, predicted) for name, predicted in predictions.items()}
+        return errors, filling.mcnemar(predictions["kernelweave"] != given, predictions["SVC"] != given)
+
+    def warnings(self) -> list[str]:
+        return doubts(list(self.counts)) + super().warnings()
 
     def report(self) -> dict[str, Any]:
         probabilities = "calibrated out of fold"
@@ -412,6 +417,8 @@ class _Numbers(_Work):
                 (repr(text) for text in cells[~self.empty] if filling.as_numbers([text]) is None), "dots and commas"
             )
             raise LabelingError(f"Regression needs numbers, and {self.options.target!r} holds {other} too.")
+        if len(numbers) < 2:
+            raise LabelingError(f"Only one row of {self.options.target!r} has a number; label more rows.")
         if np.abs(numbers).max() > LARGEST:
             raise LabelingError(
                 f"The column {self.options.target!r} holds {numbers[np.abs(numbers).argmax()]:g}; numbers beyond "
@@ -439,6 +446,7 @@ class _Numbers(_Work):
             name: {"mean_absolute_error": float(np.abs(r).mean()), "rmse": float(np.sqrt((r**2).mean()))}
             for name, r in residuals.items()
         }
+        self.chance = filling.signed_rank(np.abs(residuals["kernelweave"]), np.abs(residuals["SVR"]))
         self.mixture = mixture.fit(self.X, self.y)
         self.mixture.callback = None
         self.radius = filling.covering_radius(residuals["kernelweave"])
@@ -447,40 +455,6 @@ class _Numbers(_Work):
     def report(self) -> dict[str, Any]:
         radius = self.radius if math.isfinite(self.radius) else None
         return {"errors": self.errors, "interval_radius": radius, **self.about_mixture()}
-
-
-def require_empty(cells: np.ndarray, empty: np.ndarray, target: str) -> None:
-    """Refuse a target column without an empty cell."""
-    if not empty.any():
-        remedy = "".join(f"; {words}" for words in _as_unlabeled(cells))
-        raise LabelingError(f"The column {target!r} has no empty cell: there is nothing to fill in{remedy}.")
-
-
-def _as_unlabeled(labels: np.ndarray) -> list[str]:
-    """Return what to do about the first text that usually stands for a missing value, if there is one."""
-    found = [str(text) for text in labels if str(text).strip().lower() in MISSING][:1]
-    option = "empty such cells or let `kernelweave label` have --unlabeled"
-    return [f"if {text!r} marks a row without a label, {option} {shlex.quote(text)}" for text in found]
-
-
-def _check_spelling(labels: np.ndarray, task: str, options: LabelingOptions) -> None:
-    """Refuse numbers that nobody can read with certainty, and numbers among which a missing one is spelled out."""
-    if options.task == "classification":
-        return
-    doubtful = filling.with_thousands(labels)
-    if doubtful and (task == "regression" or len(set(labels)) > filling.MANY_VALUES / 2):
-        raise LabelingError(
-            f"The column {options.target!r} holds {doubtful!r}, whose mark may stand between thousands or before "
-            "decimals. Write thousands without a mark, or say --task classification if these are classes."
-        )
-    numbers = [text for text in labels if str(text).strip().lower() not in MISSING]
-    if not 0 < len(numbers) < len(labels) or filling.as_numbers(numbers) is None:
-        return
-    if "regression" in (task, filling.guess_task(numbers)):
-        raise LabelingError(
-            f"The column {options.target!r} holds numbers and other texts: {_as_unlabeled(labels)[0]}; or say "
-            "--task classification if all are classes."
-        )
 
 
 def _library(encoder: Any, plan: ColumnPlan, X: np.ndarray) -> KernelLibrary | None:

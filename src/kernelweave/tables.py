@@ -26,17 +26,19 @@ import os
 import re
 import secrets
 import stat
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Fault", "Table", "TableError", "atomic_write", "check_output", "is_empty", "read_table", "write_filled"]
+from .faults import Fault, TableError, reason
+
+__all__ = ["Table", "atomic_write", "check_output", "is_empty", "read_table", "write_filled"]
 
 DELIMITERS = ",;\t|"
 SAMPLE = 1 << 20  # bytes from which the delimiter is guessed
@@ -51,22 +53,6 @@ Values = Sequence[str | None]
 Extra = Mapping[str, Sequence[str]]
 Writer = Callable[[BinaryIO], object]
 
-# The exit code of each way to fail, from 10 on. New ones come last: scripts know these numbers.
-Fault = IntEnum(
-    "Fault",
-    "NOT_FOUND UNREADABLE NOT_A_TABLE EMPTY NO_ROWS RAGGED BAD_NAMES UNDECODABLE NO_SUCH_COLUMN UNSUPPORTED "
-    "UNENCODABLE NOT_WRITABLE NO_SPACE SAME_FILE",
-    start=10,
-)
-
-
-class TableError(Exception):
-    """One sentence on what is wrong with a table or an output, and the exit code that says which kind it is."""
-
-    def __init__(self, code: Fault, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
 
 def read_table(path: StrPath) -> Table:
     """The table in a file: CSV or TSV with a header row, or Parquet, told apart by their content.
@@ -80,15 +66,19 @@ def read_table(path: StrPath) -> Table:
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         kinds: dict[type, Fault] = {FileNotFoundError: Fault.NOT_FOUND, IsADirectoryError: Fault.NOT_A_TABLE}
         code = kinds.get(type(error), Fault.UNREADABLE)
-        raise TableError(code, f"'{path}' cannot be read: {_reason(error)}.") from None
+        raise TableError(code, f"'{path}' cannot be read: {reason(error)}.") from None
     if raw.startswith(b"PAR1") and raw.endswith(b"PAR1") and len(raw) > 8:
         return ParquetTable.parse(path, raw)
     return TextTable.parse(path, raw)
 
 
 def is_empty(table: Table, name: str, unlabeled: str | None = None) -> NDArray[np.bool_]:
-    """Which cells of a column are blank, or have the text `unlabeled` if that is given; shape (n_rows,)."""
-    return np.array([text == unlabeled or not text.strip() for text in table.column(name)], dtype=bool)
+    """Which cells of a column are blank, or have the text `unlabeled` if that is given; shape (n_rows,).
+
+    Blanks around either text do not count.
+    """
+    markers = {"", (unlabeled or "").strip()}
+    return np.array([text.strip() in markers for text in table.column(name)], dtype=bool)
 
 
 def write_filled(
@@ -376,7 +366,7 @@ class ParquetTable(Table):
             file = parquet.ParquetFile(pa.BufferReader(raw))
             arrow = file.read()
         except (pa.ArrowException, OSError) as error:
-            raise TableError(Fault.NOT_A_TABLE, f"'{path}' is a broken Parquet file: {_reason(error)}.") from None
+            raise TableError(Fault.NOT_A_TABLE, f"'{path}' is a broken Parquet file: {reason(error)}.") from None
         _check_header(path, arrow.column_names, arrow.num_rows)
         group = file.metadata.row_group(0)
         options = {
@@ -405,7 +395,7 @@ class ParquetTable(Table):
         try:
             arrow = self.arrow.set_column(j, field, _fill(self.arrow.column(j).combine_chunks(), values))
         except (ValueError, NotImplementedError) as error:
-            message = f"Column '{target}' of '{self.path}' holds {field.type} and cannot be filled: {_reason(error)}."
+            message = f"Column '{target}' of '{self.path}' holds {field.type} and cannot be filled: {reason(error)}."
             raise TableError(Fault.UNSUPPORTED, message) from None
         for name, texts in extra.items():
             cells = pa.array([text or None for text in texts], "string")
@@ -438,10 +428,15 @@ def check_output(out: StrPath, source: StrPath | None = None) -> None:
     for wrong, why in (
         (not os.path.isdir(folder), f"there is no folder '{folder}'"),
         (exists and not os.path.isfile(path), "it is not a file"),  # renaming would replace even /dev/null
-        (not os.access(path if exists else folder, os.W_OK), "permission denied"),
+        (exists and not os.access(path, os.W_OK), "permission denied"),
     ):
         if wrong:
             raise TableError(Fault.NOT_WRITABLE, f"'{out}' cannot be written: {why}.")
+    try:  # permissions do not tell: in /proc, for one, nobody can make a file
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        message = f"'{out}' cannot be written: no file can be made in '{folder}' ({reason(error)})."
+        raise TableError(Fault.NOT_WRITABLE, message) from None
 
 
 def atomic_write(out: StrPath, content: bytes | Writer) -> None:
@@ -466,7 +461,7 @@ def atomic_write(out: StrPath, content: bytes | Writer) -> None:
         os.replace(temporary, path)
     except OSError as error:
         is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-        message = f"'{out}' cannot be written: {_reason(error)}."
+        message = f"'{out}' cannot be written: {reason(error)}."
         raise TableError(Fault.NO_SPACE if is_full else Fault.NOT_WRITABLE, message) from None
     finally:
         with contextlib.suppress(OSError):
@@ -494,7 +489,3 @@ def _need(module: str) -> Any:
     except ImportError:
         message = f"This needs {module.partition('.')[0]}; install it with `pip install 'kernelweave[cli]'`."
         raise TableError(Fault.UNSUPPORTED, message) from None
-
-
-def _reason(error: Exception) -> str:
-    return (getattr(error, "strerror", None) or str(error)).strip().split("\n")[0].rstrip(".")

@@ -212,7 +212,7 @@ def locator(method: str, multiple: float | None = None, n_landmarks: int | None 
     if method == "Gaussian field":
         return HarmonicRegressor(kernel=kernel)
     learner = LabelAwareKernelLearner(kernel, n_eigenvectors=SHARE, n_landmarks=n_landmarks)
-    return LearnedKernelRegressor(learner, C=1.0, epsilon=epsilon)
+    return LearnedKernelRegressor(learner, C=1.0, epsilon=epsilon, random_state=0)
 
 
 def located(method: str, X: np.ndarray, Y: np.ndarray, labeled: np.ndarray) -> np.ndarray:
