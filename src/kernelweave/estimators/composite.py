@@ -45,6 +45,7 @@ class CompositeModel(KernelEstimator):
     """What is checked before, and kept after, any fit of a weighted sum of kernels."""
 
     _remedies = REMEDIES
+    solver: Any = "newton"  # where a subclass leaves no choice
 
     def _check_params(self) -> None:
         super()._check_params()
@@ -147,7 +148,7 @@ class CompositeModel(KernelEstimator):
             measure = "Certified relative gap" if kind == "duality gap" else "Relative distance from stationarity"
             warnings.warn(
                 f"{worst.status.value} {measure}: {worst.certificate.relative:.2e}, asked for: {self.tol:.2e}. "
-                f"{self._remedies[worst.status] if getattr(self, 'solver', 'newton') == 'newton' else other}",
+                f"{self._remedies[worst.status] if self.solver == 'newton' else other}",
                 ConvergenceWarning,
                 stacklevel=3,
             )

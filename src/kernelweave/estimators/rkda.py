@@ -131,7 +131,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
     (True, (178, 2), True)
     """
 
-    norm, weights, solver, scale = 1, "shared", "newton", "trace"  # weights sum to one, kernels have unit trace
+    norm, weights, scale = 1, "shared", "trace"  # weights sum to one, kernels have unit trace
     _remedies = {
         Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
         Status.PRECISION: "Raise the ridge or tol, or accept the certified gap.",
