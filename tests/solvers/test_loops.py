@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.solvers.loops import add, add_rows, gather, mirror, solve_factored, walk
+from kernelweave.solvers.loops import add, add_rows, add_symmetric_rows, gather, mirror, solve_factored, walk
 
 
 def factored(seed, n=12):
@@ -60,11 +60,23 @@ def test_rows_are_added_with_their_factors(n_rows, dtype):
     np.testing.assert_allclose(out, 1.0 + factors @ K[rows].astype(float), rtol=1e-13, atol=1e-13)
 
 
-def test_rows_and_columns_are_gathered():
+@pytest.mark.parametrize("n_rows", [0, 1, 3, 4, 6, 9])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_products_with_symmetric_matrices_need_half_of_their_rows(n_rows, dtype):
+    rng = np.random.default_rng(n_rows)
+    K = rng.normal(size=(9, 9)).astype(dtype)
+    K, rows, X = K + K.T, np.sort(rng.permutation(9)[:n_rows]), np.zeros((2, 9))
+    X[:, rows] = rng.normal(size=(2, n_rows))
+    out = np.ones((2, 9))
+    add_symmetric_rows(np.tril(K), rows, X, out)
+    np.testing.assert_allclose(out[:, rows], 1.0 + (X @ K.astype(float))[:, rows], rtol=1e-13, atol=1e-13)
+
+
+def test_rows_and_columns_are_gathered_above_the_diagonal():
     K, rows = np.arange(25.0).reshape(5, 5), np.array([3, 0, 3])
-    out = np.empty((3, 3))
+    out = np.zeros((3, 3))
     gather(K, rows, out)
-    np.testing.assert_array_equal(out, K[np.ix_(rows, rows)])
+    np.testing.assert_array_equal(out, np.triu(K[np.ix_(rows, rows)]))
 
 
 @pytest.mark.parametrize("n", [1, 31, 32, 70])

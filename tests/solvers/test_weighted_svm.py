@@ -40,7 +40,8 @@ def test_the_value_is_the_sum_of_those_of_the_machines():
     assert value.dual == pytest.approx(-sum(one.objective for one in alone), rel=1e-9)
     assert value.multipliers == pytest.approx([one.extra["multiplier"] for one in alone], abs=1e-4)
     assert value.products.shape == (3, 30, 2)
-    assert value.forms == pytest.approx(svm.stack.quadratic_forms(np.array(value.duals).T).sum(axis=1))
+    X = np.array(value.duals).T
+    assert value.forms == pytest.approx(np.einsum("ic,kic->k", X, svm.stack.products(X)))
     assert svm.n_solves == 1
 
 

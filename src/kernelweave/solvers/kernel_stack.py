@@ -1,6 +1,6 @@
 r"""A stack of kernels over the same points: their weighted sum, and their products with vectors.
 
-.. math:: K(w) = \sum_k w_k K_k / s_k, \qquad K_k x / s_k, \qquad x^\top K_k x / s_k .
+.. math:: K(w) = \sum_k w_k K_k / s_k, \qquad K_k x / s_k .
 
 What costs is to read the stack, so each of these reads it once, no further than the weights and the vectors need:
 kernels without weight are skipped, of symmetric kernels half is read, and of the rows those where ``x`` is not zero.
@@ -15,7 +15,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from .loops import Array, add_rows, compiled, gather, mirror
+from .loops import Array, add_rows, add_symmetric_rows, compiled, gather, mirror
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
 LARGE = 4000  # points, above which kernels that are given by features are used through these alone
@@ -146,12 +146,15 @@ class KernelStack:
             return self.combine(weights) @ X
         return np.einsum("k,kic->ic", weights, self.products(X))
 
-    def products(self, X: np.ndarray) -> np.ndarray:
+    def products(self, X: np.ndarray, at: np.ndarray | None = None) -> np.ndarray:
         """Return the products of each scaled kernel with the columns of ``X``.
 
         Parameters
         ----------
         X : ndarray of shape (n_points, n_vectors)
+        at : ndarray, optional
+            The rows of the products that are needed, sorted; all where ``X`` is not zero are among them. The others are
+            undefined then, and less is read.
 
         Returns
         -------
@@ -159,12 +162,14 @@ class KernelStack:
         """
         out = np.zeros((len(self), X.shape[1], self.n_points))
         rows = np.flatnonzero(X.any(axis=1))
-        values = np.ascontiguousarray(X[rows].T, dtype=float)
+        whole, values = np.ascontiguousarray(X.T, dtype=float), np.ascontiguousarray(X[rows].T, dtype=float)
         for k, member in enumerate(self.members):
             if isinstance(member, Factor):
                 out[k] = ((X.T @ member.Z) @ member.Z.T) / self.scales[k]
             elif isinstance(member, Diagonal):
                 out[k] = X.T * member.values / self.scales[k]
+            elif X.shape[1] <= FEW_VECTORS and at is not None:
+                add_symmetric_rows(self._dense[k], at, whole / self.scales[k], out[k])
             elif X.shape[1] <= FEW_VECTORS:
                 add_rows(self._dense[k], rows, values / self.scales[k], out[k])
             else:
@@ -173,15 +178,12 @@ class KernelStack:
                     out[k, :, start : start + BLOCK_ROWS] = (block @ X).T / self.scales[k]
         return out.transpose(0, 2, 1)
 
-    def quadratic_forms(self, X: np.ndarray) -> np.ndarray:
-        """Return ``x'K_k x / s_k`` for each kernel and column of ``X``, shape (n_kernels, n_vectors)."""
-        return np.einsum("ic,kic->kc", X, self.products(X))
-
     def _at(self, k: int, rows: np.ndarray) -> Member:
         member = self.members[k]
         if isinstance(member, np.ndarray):
             block = np.empty((len(rows), len(rows)), member.dtype)
             gather(self._dense[k], rows, block)
+            mirror(block)
             return block
         return Factor(member.Z[rows]) if isinstance(member, Factor) else Diagonal(member.values[rows])
 

@@ -40,7 +40,7 @@ STEPS: dict[str, Callable[[WeightedSVM, Callable[[Value], float]], Step]] = {
 }
 INNER = 0.1  # of the gap that is left, but not less than of the tolerance: the accuracy of the machines
 NEWTON_LEAVES = 0.1  # of the gap, or less: the next machines are made accurate for what will be left
-COARSEST = 1e-3  # accuracy of the first machines
+COARSEST = 3e-3  # accuracy of the first machines
 FINER = 0.1  # times the accuracy of the machines, where a step improves neither J nor the gap
 FINEST = 1e-8  # of the accuracy asked for at first: with stalls at this, rounding is to blame
 N_STALLS = 10  # in a row

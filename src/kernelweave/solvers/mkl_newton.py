@@ -89,7 +89,7 @@ def _derivatives(
     machines: WeightedSVM, weights: np.ndarray, problem: DualProblem, x: np.ndarray, products: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     r"""Return the free variables F, L with :math:`L L^\top = K_{FF}`, and D with :math:`V^\top P V = D^\top D`."""
-    free = np.flatnonzero((x > problem.lower) & (x < problem.upper))
+    free = np.flatnonzero(problem.free(x))
     rows = problem.rows[free]
     if not len(free):
         return free, np.zeros((0, 0)), np.zeros((0, len(products)))

@@ -82,20 +82,22 @@ def minimise_quadratic(H: np.ndarray, c: np.ndarray) -> np.ndarray:
     -------
     ndarray of shape (n_weights,)
     """
-    scale = max(float(np.trace(H)) / len(c), float(np.abs(c).max()), np.finfo(float).tiny)
+    scale = max(float(H.trace()) / len(c), float(np.abs(c).max()), np.finfo(float).tiny)
     H, c = H / scale, c / scale
-    H = H + RIDGE * np.eye(len(c))
+    H.flat[:: len(c) + 1] += RIDGE
     w = np.zeros(len(c))
-    w[np.argmin(0.5 * H.diagonal() + c)] = 1.0
+    w[(0.5 * H.diagonal() + c).argmin()] = 1.0
     tolerance = 100 * EPS * max(1.0, float(np.abs(H).max()))
     for _ in range(20 * len(c) + 20):
-        gradient = H @ w + c
+        gradient, positive = H @ w + c, w > 0.0
         excess = gradient - gradient @ w
-        entering = int(np.argmin(np.where(w > 0.0, np.inf, excess)))
-        if w[entering] > 0.0 or excess[entering] >= -tolerance:
+        excess[positive] = np.inf
+        entering = int(excess.argmin())
+        if excess[entering] >= -tolerance:
             break
         before = 0.5 * w @ (gradient + c)
-        w_next = _minimum_on_face(H, c, w, np.append(np.flatnonzero(w > 0.0), entering))
+        positive[entering] = True
+        w_next = _minimum_on_face(H, c, w, positive.nonzero()[0])
         if 0.5 * w_next @ (H @ w_next + 2.0 * c) >= before:  # rounding is all that is left
             break
         w = w_next
@@ -106,13 +108,12 @@ def _minimum_on_face(H: np.ndarray, c: np.ndarray, w: np.ndarray, face: np.ndarr
     """Walk to the minimum over the weights of a face; those that meet zero on the way leave it."""
     w = w.copy()
     while True:
-        solutions = _solve_definite(H[np.ix_(face, face)], np.array([-c[face], np.ones(len(face))]).T)
-        target = solutions[:, 0] + solutions[:, 1] * (1.0 - solutions[:, 0].sum()) / solutions[:, 1].sum()
-        step = target - w[face]
-        if np.all(target > 0.0):
+        free, unit = _solve_definite(H[face[:, None], face], np.array([-c[face], np.ones(len(face))]).T).T
+        target = free + unit * ((1.0 - free.sum()) / unit.sum())
+        if target.min() > 0.0:
             w[face] = target / target.sum()
             return w
-        leaving = target <= 0.0
+        leaving, step = target <= 0.0, target - w[face]
         shares = w[face][leaving] / np.maximum(-step[leaving], np.finfo(float).tiny)
         w[face] = np.maximum(0.0, w[face] + min(1.0, float(shares.min())) * step)
         w[face[leaving][shares <= shares.min()]] = 0.0

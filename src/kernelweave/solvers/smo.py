@@ -324,6 +324,7 @@ class _Descent:
         problem, active = self.problem, np.flatnonzero(self.active())
         K, x = np.empty((len(active), len(active)), problem.K.dtype), self.x[active]
         gather(problem.K, problem.rows[active], K)
+        mirror(K)
         linear = self.gradient[active]  # less what the active variables have part in
         add_rows(K, np.flatnonzero(x), -x[x != 0.0][None], linear[None])
         part = problem._replace(

@@ -60,6 +60,10 @@ class DualProblem:
         """The row of the kernels of each variable."""
         return np.arange(len(self.linear)) if self.index is None else self.index
 
+    def free(self, x: np.ndarray) -> np.ndarray:
+        """Return which variables are inside the box."""
+        return np.asarray((x > self.lower) & (x < self.upper))
+
     def at(self, rows: np.ndarray, share: float) -> DualProblem:
         """Return the problem of some sorted rows that stand for all as ``share`` of them: the box is so much wider."""
         kept = np.flatnonzero(np.bincount(rows, minlength=self.rows.max() + 1)[self.rows])
@@ -98,13 +102,19 @@ class Value:
 
     @cached_property
     def products(self) -> np.ndarray:
-        """The products of each kernel with the duals of each machine, shape (n_kernels, n_points, n_problems)."""
-        return self.machines.stack.products(self._by_rows())
+        """The products of each kernel with the duals of each machine, shape (n_kernels, n_points, n_problems).
+
+        They are defined at points with duals that are free, or not zero.
+        """
+        pairs = zip(self.machines.problems, self.duals, strict=True)
+        points = [p.rows[(x != 0.0) | p.free(x)] for p, x in pairs]
+        return self.machines.stack.products(self._by_rows(), at=np.unique(np.concatenate(points)))
 
     @cached_property
     def forms(self) -> np.ndarray:
         """The quadratic forms q of each kernel, shape (n_kernels,)."""
-        return np.maximum(0.0, np.einsum("ic,kic->k", self._by_rows(), self.products))
+        by_problem = self.products.transpose(0, 2, 1).reshape(len(self.weights), -1)
+        return np.maximum(0.0, by_problem @ self._by_rows().T.ravel())
 
     @property
     def gradient(self) -> np.ndarray:
@@ -171,7 +181,7 @@ class WeightedSVM:
         return self.stack.combine(weights, self.ridge)
 
     def block(self, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Return the combined kernel at some rows."""
+        """Return the combined kernel at some rows, on and above the diagonal at least."""
         if self.low_rank:
             F = self.stack.features(weights)[rows]
             return np.asarray(F @ F.T)
