@@ -1,6 +1,6 @@
 """Multiple kernel learning: Newton on the weights against the first-order methods of the literature.
 
-    KERNELWEAVE_DATA=... python benchmarks/mkl/run.py [--repeats 7] [--seconds 60] [--no-save]
+    KERNELWEAVE_DATA=... python benchmarks/mkl/run.py [--repeats 15] [--seconds 60] [--no-save]
 
 MNIST odd/even, kernels of mean variance 1 in feature space (linear, cosine, two polynomials, RBF of many widths), hinge
 loss, C = 10. Every method runs until the relative duality gap, computed here from its weights and duals, is at most
@@ -130,7 +130,7 @@ def table(records):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--repeats", type=int, default=7)
+    parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--no-save", action="store_true")
     options = parser.parse_args()

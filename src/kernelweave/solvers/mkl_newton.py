@@ -99,8 +99,9 @@ def _derivatives(
         K_FF.flat[:: len(free) + 1] += ridge * max(float(K_FF.diagonal().mean()), np.finfo(float).tiny)
         factor, failed = dpotrf(K_FF.T, lower=1, clean=0, overwrite_a=1)
         ridge *= 100.0
-    D = dtrtrs(factor, products[:, rows].T, lower=1)[0]
+    right = np.vstack([products[:, rows], np.ones(len(free))])
+    solved = dtrtrs(factor, right.T, lower=1)[0]
+    D, e = solved[:, :-1], solved[:, -1]
     if problem.total is not None:
-        e = dtrtrs(factor, np.ones(len(free)), lower=1)[0]
         D -= np.outer(e, (e @ D) / (e @ e))  # the moves that keep the sum
     return free, factor, D

@@ -106,9 +106,10 @@ class Value:
 
         They are defined at points with duals that are free, or not zero.
         """
-        pairs = zip(self.machines.problems, self.duals, strict=True)
-        points = [p.rows[(x != 0.0) | p.free(x)] for p, x in pairs]
-        return self.machines.stack.products(self._by_rows(), at=np.unique(np.concatenate(points)))
+        needed = np.zeros(self.machines.stack.n_points, dtype=bool)
+        for p, x in zip(self.machines.problems, self.duals, strict=True):
+            needed[p.rows[(x != 0.0) | p.free(x)]] = True
+        return self.machines.stack.products(self._by_rows(), at=np.flatnonzero(needed))
 
     @cached_property
     def forms(self) -> np.ndarray:
