@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from checks.kkt import assert_lp_optimal
 
+from kernelweave.solvers import restricted_lp
 from kernelweave.solvers.column_generation import generate_columns
 from kernelweave.solvers.highs import OutOfTimeError, SolverFailedError
 from kernelweave.solvers.lp_masters import LPMaster, NuLPMaster
@@ -55,8 +56,27 @@ def test_column_generation_reaches_the_full_lp_optimum(seed, batch):
     assert_lp_optimal(K, rows.sign, rows.cost, coef, result.extra["intercept"], result.extra["signed_dual"])
 
 
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("max_columns", [None, 10])
+def test_rough_solutions_on_the_way_leave_the_end_as_it_is(seed, max_columns, monkeypatch):
+    K, rows = problem(seed)
+    (exact,) = solve(K, rows, max_columns=max_columns)
+    monkeypatch.setattr(restricted_lp, "MANY", 2)
+    (result,) = solve(K, rows, max_columns=max_columns)
+    assert result.status is exact.status
+    if max_columns is None:
+        assert result.objective == pytest.approx(exact.objective, rel=1e-9)
+        assert np.count_nonzero(result.x) == np.count_nonzero(exact.x)
+    else:  # other columns may have been chosen, but the best is made of them
+        again = LPMaster(rows, idle_rounds=None)
+        again.add_columns(result.extra["columns"], K[:, result.extra["columns"]])
+        assert result.objective == pytest.approx(again.solve().objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("rough", [False, True])
 @pytest.mark.parametrize("tol", [0.5, 0.1, 1e-2, 1e-4])
-def test_the_certificate_covers_the_distance_to_the_optimum(tol):
+def test_the_certificate_covers_the_distance_to_the_optimum(tol, rough, monkeypatch):
+    monkeypatch.setattr(restricted_lp, "MANY", 2 if rough else 10**6)
     K, rows = problem(7)
     (result,) = solve(K, rows, tol=tol, batch=3)
     optimum = full_lp(K, rows).objective

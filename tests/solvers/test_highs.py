@@ -23,6 +23,22 @@ def test_rows_added_one_by_one_give_the_optimum_of_all_rows(seed):
     assert np.all(np.abs(A @ found.x) <= bound + 1e-8)
 
 
+@pytest.mark.parametrize("right", [True, False])
+def test_a_guess_of_the_basis_saves_steps_if_it_is_right(right):
+    cost, A, bound = random_rows(2, n_rows=40, n_variables=60)
+    programs = [GrowingLP(cost, np.full(len(cost), 2.0)) for _ in range(2)]
+    for lp in programs:
+        lp.add_rows(A, -bound, bound)
+    cold = programs[0].solve()
+    x, z = cold.x, A @ cold.x
+    free = np.append((x > 1e-9) & (x < 2.0 - 1e-9), np.abs(z) < bound - 1e-9)
+    programs[1].guess_basis(free if right else ~free, np.append(x > 1.0, cold.row_dual < 0.0))
+    warm = programs[1].solve()
+    assert warm.x == pytest.approx(x, abs=1e-8)
+    assert cold.n_iter > 10
+    assert warm.n_iter == 0 or not right
+
+
 def test_without_time_it_says_so_and_goes_on_later():
     cost, A, bound = random_rows(1)
     lp = GrowingLP(cost, np.full(len(cost), 2.0))

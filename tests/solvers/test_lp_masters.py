@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from checks.kkt import assert_lp_optimal
 
+from kernelweave.solvers import restricted_lp
 from kernelweave.solvers.lp_masters import LPMaster, NuLPMaster
 from kernelweave.solvers.margin import classification_rows, one_class_rows, regression_rows
 from kernelweave.solvers.reference import full_lp, full_nu_lp
@@ -58,6 +59,36 @@ def scan(master, K, found, width=17):
 
 
 # The problem with costs
+
+
+@pytest.mark.parametrize("kind, form", CASES)
+@pytest.mark.parametrize("seed", range(3))
+def test_rough_solutions_bound_the_optimum_and_exact_ones_follow(seed, kind, form, monkeypatch):
+    monkeypatch.setattr(restricted_lp, "MANY", 2)
+    K, rows = problem(seed, kind, C=10.0 ** (seed - 1))
+    best = full_lp(K, rows, **form).objective
+    master = LPMaster(rows, **form)
+    rough = solved(master, K, portion=10)
+    scan(master, K, rough)
+    assert master.bound() <= best * (1 + 1e-9)
+    assert rough.objective >= best * (1 - 1e-9)
+    master.settle()
+    assert not master.settle()
+    assert master.solve().objective == pytest.approx(best, rel=1e-9)
+
+
+def test_columns_that_rough_solutions_do_not_use_are_dropped(monkeypatch):
+    monkeypatch.setattr(restricted_lp, "MANY", 2)
+    K, rows = problem(3, n_points=60, n_columns=100)
+    best = full_lp(K, rows).objective
+    master = LPMaster(rows, idle_rounds=1)
+    solved(master, K)
+    scan(master, K, master.solve())
+    found = master.solve()  # finer, as nothing violates any more
+    assert master.drop_idle() > 10
+    master.settle()
+    assert master.solve().objective == pytest.approx(best, rel=1e-6)
+    assert found.objective == pytest.approx(best, rel=0.1)
 
 
 @pytest.mark.parametrize("kind, form", CASES)

@@ -331,7 +331,10 @@ def _judge(
         problem.status = Status.PRECISION
     elif max_columns is not None and n_columns >= max_columns and problem.master.drop_idle(rounds=1) == 0:
         problem.status = Status.MAX_COLUMNS
-    elif max_time is not None and seconds >= max_time:
+    if problem.status is not None and problem.master.settle():
+        problem.status = None
+        problem.candidates = problem.candidates[:0]
+    if problem.status is None and max_time is not None and seconds >= max_time:
         problem.status = Status.MAX_TIME
 
 
@@ -350,6 +353,7 @@ def _add_candidates(problems: Sequence[_Problem], fetch: Fetch, max_columns: int
             room = min(room, max_columns - len(problem.master.columns))
         problem.candidates = problem.candidates[:room]
         problem.history[-1]["n_added"] = len(problem.candidates)
+    problems = [problem for problem in problems if len(problem.candidates)]
     if not problems:
         return
     wanted = np.unique(np.concatenate([problem.candidates for problem in problems]))

@@ -96,6 +96,22 @@ class GrowingLP:
         """Delete rows by number; the others keep their order. Slack rows leave the basis intact."""
         self._highs.deleteRows(len(rows), rows.astype(np.int32))
 
+    def guess_basis(self, free: np.ndarray, at_upper: np.ndarray) -> None:
+        """Start the next solve from a basis that need not be one: HiGHS mends it.
+
+        Parameters
+        ----------
+        free, at_upper : ndarray of bool of shape (n_variables + n_rows,)
+            Which variables and rows are basic, and which of the others are at their upper bounds.
+        """
+        status = highspy.HighsBasisStatus
+        kinds = np.where(free, 1, np.where(at_upper, 2, 0)).tolist()
+        names = [(status.kLower, status.kBasic, status.kUpper)[kind] for kind in kinds]
+        basis = highspy.HighsBasis()
+        basis.col_status, basis.row_status = names[: self._n_variables], names[self._n_variables :]
+        basis.valid = basis.alien = True
+        self._highs.setBasis(basis)
+
     def solve(self, seconds: float = np.inf) -> LPSolution:
         """Solve from the last basis; from scratch if that fails (HiGHS may cycle after many warm solves).
 

@@ -14,11 +14,13 @@ import numpy as np
 from .highs import GrowingLP
 from .margin import MarginRows, feasible_weights, filled, margin_loss
 from .masters import IDLE_ROUNDS, ROUNDING, Intercept, MasterSolution, WorkingSet
+from .restricted_lp import RestrictedLP
 
 OFFSET_PRICE = {"free": 0.0, "penalized": 1.0, None: np.inf}  # what |b| costs
 LARGEST_DUAL = 1e9  # in HiGHS's units, where duals of separable data are of the order of the number of columns
 SHORT = 1e-6  # margins short by less are the solver's doing, not the model's
 BATCH = 50  # columns a round; measured: 20 to 100 are within 20 % of each other
+ROUGH_BATCH = 0.1  # of the number of rows, as long as solutions are rough
 CHOOSINESS = 0.2  # measured: prices a third fewer columns, for a tenth more time where pricing is cheap
 SATISFIED = 1e-10  # a column violated by less is satisfied up to rounding
 SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
@@ -58,7 +60,8 @@ class LPMaster:
         Whether the coefficients of the columns must not be negative.
     intercept : {"free", "penalized"} or None
     idle_rounds : int or None
-        Rounds after which an unused column may be dropped; None: never, as in the papers.
+        Rounds after which an unused column may be dropped; None: never, and every round is solved exactly, as in the
+        papers.
     """
 
     def __init__(
@@ -79,8 +82,9 @@ class LPMaster:
         self._offset_price = OFFSET_PRICE[intercept]
         self._working = WorkingSet(rows.n_points, intercept == "free", idle_rounds)
         self._magnitude = 0.0  # of the first columns
-        self._lp = GrowingLP(-self._scaled.target, rows.cost)
-        self._lp.add_rows(rows.sign[None, :], np.zeros(1), np.zeros(1))  # row 0 is the offset's
+        self._tau = np.inf
+        self._lp = RestrictedLP(-self._scaled.target, rows, may_be_rough=idle_rounds is not None)
+        self._lp.add_rows(np.ones((1, rows.n_points)), np.zeros(1), np.zeros(1))  # row 0 is the offset's
         self._rescale()
 
     @property
@@ -89,7 +93,7 @@ class LPMaster:
 
     @property
     def batch(self) -> int:
-        return BATCH
+        return max(BATCH, int(ROUGH_BATCH * len(self.rows.sign))) if self._lp.is_rough else BATCH
 
     @property
     def choosiness(self) -> float:
@@ -105,8 +109,7 @@ class LPMaster:
     def add_columns(self, columns: np.ndarray, K: np.ndarray) -> None:
         first = len(self._working) == 0
         new, magnitudes = self._working.append(columns, K)
-        A = (new / magnitudes[:, None])[:, self.rows.point] * self.rows.sign
-        self._lp.add_rows(A, *self._limits(magnitudes))
+        self._lp.add_rows(new / magnitudes[:, None], *self._limits(magnitudes))
         if first:
             self._magnitude = float(magnitudes.max(initial=0.0))
             self._rescale()
@@ -123,17 +126,21 @@ class LPMaster:
         self.rows = replace(self.rows, cost=np.asarray(cost, float))
         self._scaled = replace(self._scaled, cost=self.rows.cost)
         self._working.restart()
+        self._tau = np.inf
         self._rescale()
 
+    def settle(self) -> bool:
+        return self._lp.settle()
+
     def solve(self, seconds: float = np.inf) -> MasterSolution:
-        vertex = self._lp.solve(seconds)
+        vertex = self._lp.solve(self._tau - 1.0, seconds)
         # scaled duals are sigma times the true ones, scaled objective is sigma times the true one
         intercept = -float(vertex.row_dual[0])
         coef = -vertex.row_dual[1:] / self._working.magnitudes
         if self.positive:
             coef = np.maximum(coef, 0.0)
-        self._working.note_use(coef)
         dual = self._feasible(vertex.x / self._sigma)
+        self._working.note_use(self._used(coef, dual) if self._lp.is_rough else coef)
         values = coef @ self._working.K + intercept
         factor, objective = self._lifted(self._penalty(coef, intercept), values)
         back = factor * self._unit
@@ -173,15 +180,23 @@ class LPMaster:
         """Put the bounds of the duals and of their rows into HiGHS's units; a basis stays what it was."""
         self._sigma = max(self._magnitude, 1.0 / float(self.rows.cost.max()))
         # A smaller box is a valid restriction of the dual; HiGHS would take a huge one for infinite.
-        self._lp.set_upper(np.minimum(self.rows.cost * self._sigma, LARGEST_DUAL))
+        ceiling = np.minimum(self.rows.cost * self._sigma, LARGEST_DUAL)
         lower, upper = self._limits(self._working.magnitudes)
         offset = self._offset_price * self._sigma
-        self._lp.set_row_bounds(np.append(-offset, lower), np.append(offset, upper))
+        self._lp.set_bounds(ceiling, np.append(-offset, lower), np.append(offset, upper))
 
     def _limits(self, magnitudes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Bounds of the rows of columns with these magnitudes, in HiGHS's units."""
         upper = self._sigma / magnitudes
         return np.full(len(upper), -np.inf) if self.positive else -upper, upper
+
+    def _used(self, coef: np.ndarray, dual: np.ndarray) -> np.ndarray:
+        """Return the coefficients of a rough solution, none of which is zero, with zeros where they tend to zero.
+
+        Their products with the slack of their constraints are nearly equal: one of both is small.
+        """
+        slack = 1.0 - self._sizes(self._working.K @ self.rows.signed(dual))
+        return np.where(np.abs(coef) * len(coef) > np.abs(coef).sum() * slack, coef, 0.0)
 
     def _penalty(self, coef: np.ndarray, intercept: float) -> float:
         offset = self._offset_price * abs(intercept) if intercept else 0.0
@@ -340,6 +355,9 @@ class NuLPMaster:
         )
         self.start_scan()
         return self._solution
+
+    def settle(self) -> bool:
+        return False
 
     def start_scan(self) -> None:
         self._tau = self._offset_score

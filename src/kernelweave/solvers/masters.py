@@ -109,6 +109,9 @@ class Master(Protocol):
         A master that can stop raises `OutOfTimeError` after so many seconds; the last solution is then still there.
         """
 
+    def settle(self) -> bool:
+        """Make the next solutions as good as can be; False if the last one is, as it is with most masters."""
+
     def start_scan(self) -> None:
         """Forget what was examined."""
 

@@ -89,6 +89,9 @@ class _TwoNormMaster(ABC):
     def drop_idle(self, rounds: int | None = None) -> int:
         return 0  # the optimum is dense
 
+    def settle(self) -> bool:
+        return False
+
     def start_scan(self) -> None:
         self._tau = 0.0
         self._squares = self.offset_square()

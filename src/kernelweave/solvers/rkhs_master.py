@@ -136,6 +136,9 @@ class RKHSMaster:
         self.start_scan()
         return replace(solution, coef=coef)
 
+    def settle(self) -> bool:
+        return False
+
     def start_scan(self) -> None:
         self._tau = 0.0
         self._forms = np.zeros(len(self._diagonals))
