@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import highspy
 import numpy as np
@@ -62,6 +62,7 @@ class GrowingLP:
         self._n_variables = len(cost)
         self._indices = np.arange(self._n_variables, dtype=np.int32)
         self._highs = highspy.Highs()
+        self._guessed = False
         for name, value in OPTIONS.items():
             if self._highs.setOptionValue(name, value) != highspy.HighsStatus.kOk:
                 raise RuntimeError(f"HiGHS does not know the option {name}={value!r}; highspy >= 1.7 is needed.")
@@ -111,6 +112,7 @@ class GrowingLP:
         basis.col_status, basis.row_status = names[: self._n_variables], names[self._n_variables :]
         basis.valid = basis.alien = True
         self._highs.setBasis(basis)
+        self._guessed = True
 
     def solve(self, seconds: float = np.inf) -> LPSolution:
         """Solve from the last basis; from scratch if that fails (HiGHS may cycle after many warm solves).
@@ -127,8 +129,15 @@ class GrowingLP:
             if not self._run() and not self._ended_feasible():
                 status = self._highs.modelStatusToString(self._highs.getModelStatus())
                 raise SolverFailedError(f"HiGHS could not solve the linear program ({status}).")
-        solution = self._highs.getSolution()
         n_iter = int(self._highs.getInfo().simplex_iteration_count)
+        if self._guessed:  # a guess that is nearly singular leaves errors behind; the basis found knows nothing of it
+            self._guessed = False
+            basis = self._highs.getBasis()
+            self._highs.clearSolver()
+            self._highs.setBasis(basis)
+            again = self.solve(seconds)
+            return replace(again, n_iter=n_iter + again.n_iter)
+        solution = self._highs.getSolution()
         return LPSolution(np.array(solution.col_value), np.array(solution.row_dual), n_iter)
 
     def _run(self) -> bool:

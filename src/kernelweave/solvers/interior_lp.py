@@ -25,6 +25,7 @@ S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM 
 from __future__ import annotations
 
 import time
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -38,7 +39,7 @@ HOPELESS = 1e-3  # times the tolerance: with such a gap, the residuals will not 
 NEARLY = 0.995  # of the way to the bounds
 INSIDE = 0.9  # of the way from zero to the bounds: where rows start at most
 PATIENCE = 0.3  # of the gap stays, at least, if the residuals are larger
-EXACT = 1e-9  # by which a vertex may miss bounds and signs, as HiGHS is told
+EXACT = 1e-9  # by which a vertex may miss bounds, as HiGHS is told, and relative to its value the optimum
 RIDGE = 1e-13  # of the diagonal of the matrix
 
 
@@ -95,8 +96,8 @@ class InteriorPoint:
     free : ndarray of bool of shape (n_variables + n_rows,)
         A guess of an optimal basis: as many variables and rows as there are rows, namely those that are farthest from
         their bounds in comparison with the multipliers.
-    accurate : bool
-        Whether gap and residuals are within the tolerance.
+    error : float
+        The largest of the relative gap and the residuals.
     n_iter : int
     """
 
@@ -105,7 +106,7 @@ class InteriorPoint:
     above: np.ndarray
     row_dual: np.ndarray
     free: np.ndarray
-    accurate: bool
+    error: float
     n_iter: int
 
     def with_rows(self, n_new: int) -> InteriorPoint:
@@ -119,7 +120,7 @@ class InteriorPoint:
 
 
 def solve(lp: DenseLP, tol: float, start: InteriorPoint | None = None, seconds: float = np.inf) -> InteriorPoint:
-    """Solve a linear program up to the relative gap ``tol``, or as far as rounding and time allow.
+    """Solve a linear program up to the relative gap ``tol``, or as well as rounding and time allow.
 
     Parameters
     ----------
@@ -130,13 +131,16 @@ def solve(lp: DenseLP, tol: float, start: InteriorPoint | None = None, seconds: 
     seconds : float
     """
     begin, iterate = time.perf_counter(), _Iterate(lp, start)
+    best, least = iterate, np.inf
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # such a step is not taken
         for n_iter in range(MAX_STEPS + 1):
-            accurate = iterate.error() <= tol
-            ended = accurate or n_iter == MAX_STEPS or iterate.relative_gap <= HOPELESS * tol
+            error = iterate.error()
+            if error < least:
+                best, least = copy(iterate), error
+            ended = error <= tol or n_iter == MAX_STEPS or iterate.relative_gap <= HOPELESS * tol
             if ended or time.perf_counter() - begin > seconds or not iterate.step():
                 break
-    return iterate.point(accurate, n_iter)
+        return best.point(least, n_iter)
 
 
 def vertex(lp: DenseLP, point: InteriorPoint) -> tuple[np.ndarray, np.ndarray] | None:
@@ -149,19 +153,20 @@ def vertex(lp: DenseLP, point: InteriorPoint) -> tuple[np.ndarray, np.ndarray] |
     if len(free) != len(tight) or not np.isfinite(bound[tight]).all():
         return None
     A = lp.K[np.ix_(tight, lp.point[free])] * lp.sign[free]
-    factor, pivots, singular = dgetrf(A)
-    if singular:
-        return None
-    x[free] = dgetrs(factor, pivots, bound[tight] - lp.rows(x)[tight])[0]
-    y[tight] = dgetrs(factor, pivots, lp.cost[free], trans=1)[0]
-    prices, z = lp.cost - lp.columns(y), lp.rows(x)
-    wrong = (
-        np.maximum(-x, x - lp.ceiling).max(initial=0.0),
-        np.maximum(lp.lower - z, z - lp.upper).max(initial=0.0),
-        np.where(x > 0.5 * lp.ceiling, prices, -prices)[~point.free[:n]].max(initial=0.0),
-        np.where(bound == lp.upper, y, -y)[tight][lp.lower[tight] < lp.upper[tight]].max(initial=0.0),
+    if len(free):
+        factor, pivots, singular = dgetrf(A)
+        if singular:
+            return None
+        x[free] = dgetrs(factor, pivots, bound[tight] - lp.rows(x)[tight])[0]
+        y[tight] = dgetrs(factor, pivots, lp.cost[free], trans=1)[0]
+    prices, z, value = lp.cost - lp.columns(y), lp.rows(x), float(lp.cost @ x)
+    outside = max(
+        float(np.maximum(-x, x - lp.ceiling).max()), float(np.maximum(lp.lower - z, z - lp.upper).max(initial=0.0))
     )
-    return (x, y) if max(wrong) <= EXACT else None
+    # For any multipliers the dual is a bound: rows at the end that their sign names, variables at that of their price.
+    ends = np.where(y > 0.0, lp.lower, lp.upper)[tight]
+    gap = value - float(y[tight] @ ends + np.minimum(prices, 0.0) @ lp.ceiling)
+    return (x, y) if outside <= EXACT and abs(gap) <= EXACT * abs(value) else None
 
 
 class _Iterate:
@@ -266,7 +271,7 @@ class _Iterate:
         multipliers = (self.p, dp), (self.q, dq), (self.r, dr), (self.s, ds)
         return min(_length(*pair) for pair in distances), min(_length(*pair) for pair in multipliers)
 
-    def point(self, accurate: bool, n_iter: int) -> InteriorPoint:
+    def point(self, error: float, n_iter: int) -> InteriorPoint:
         freedom = np.concatenate(
             [
                 np.minimum(self.x / self.p, (self.u - self.x) / self.q),
@@ -276,7 +281,7 @@ class _Iterate:
         n_rows = len(self.l)
         free = np.zeros(len(freedom), dtype=bool)
         free[np.argpartition(-freedom, n_rows - 1)[:n_rows]] = True
-        return InteriorPoint(self.x, self.p, self.q, self.y, free, accurate, n_iter)
+        return InteriorPoint(self.x, self.p, self.q, self.y, free, error, n_iter)
 
 
 def _length(values: np.ndarray, moves: np.ndarray) -> float:

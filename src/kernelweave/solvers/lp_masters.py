@@ -20,7 +20,7 @@ OFFSET_PRICE = {"free": 0.0, "penalized": 1.0, None: np.inf}  # what |b| costs
 LARGEST_DUAL = 1e9  # in HiGHS's units, where duals of separable data are of the order of the number of columns
 SHORT = 1e-6  # margins short by less are the solver's doing, not the model's
 BATCH = 50  # columns a round; measured: 20 to 100 are within 20 % of each other
-ROUGH_BATCH = 0.1  # of the number of rows, as long as solutions are rough
+GROWTH = 0.3  # as long as solutions are rough: more columns a round, if they make up this share of those in use
 CHOOSINESS = 0.2  # measured: prices a third fewer columns, for a tenth more time where pricing is cheap
 SATISFIED = 1e-10  # a column violated by less is satisfied up to rounding
 SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
@@ -82,7 +82,7 @@ class LPMaster:
         self._offset_price = OFFSET_PRICE[intercept]
         self._working = WorkingSet(rows.n_points, intercept == "free", idle_rounds)
         self._magnitude = 0.0  # of the first columns
-        self._tau = np.inf
+        self._tau, self._n_used = np.inf, 0
         self._lp = RestrictedLP(-self._scaled.target, rows, may_be_rough=idle_rounds is not None)
         self._lp.add_rows(np.ones((1, rows.n_points)), np.zeros(1), np.zeros(1))  # row 0 is the offset's
         self._rescale()
@@ -93,7 +93,7 @@ class LPMaster:
 
     @property
     def batch(self) -> int:
-        return max(BATCH, int(ROUGH_BATCH * len(self.rows.sign))) if self._lp.is_rough else BATCH
+        return max(BATCH, int(GROWTH * self._n_used)) if self._lp.is_rough else BATCH
 
     @property
     def choosiness(self) -> float:
@@ -140,7 +140,9 @@ class LPMaster:
         if self.positive:
             coef = np.maximum(coef, 0.0)
         dual = self._feasible(vertex.x / self._sigma)
-        self._working.note_use(self._used(coef, dual) if self._lp.is_rough else coef)
+        used = self._used(coef, dual) if self._lp.is_rough else coef
+        self._n_used = int(np.count_nonzero(used))
+        self._working.note_use(used)
         values = coef @ self._working.K + intercept
         factor, objective = self._lifted(self._penalty(coef, intercept), values)
         back = factor * self._unit

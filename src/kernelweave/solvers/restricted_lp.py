@@ -22,6 +22,7 @@ MANY = 300  # variables, from which on rough solutions are faster; where the sim
 SHARE = 0.05  # of the violation is the relative gap of rough solutions, within these limits
 FINEST, ROUGHEST = 1e-5, 0.3
 FINE = 1e-7  # relative gap at which a vertex is looked for
+GOOD = 1e-3  # with which the simplex method is told where to look
 FAR_OFF = 10.0  # violation from which on the last solution is no good start for the next
 
 
@@ -97,7 +98,7 @@ class RestrictedLP:
             gap = float(np.clip(SHARE * violation, FINEST, ROUGHEST)) if self.is_rough else FINE
             if self._inside is None or self._gap > gap:
                 self._inside, self._gap = self._approach(gap, violation < FAR_OFF, end), gap
-            if self.is_rough and self._inside.accurate:
+            if self.is_rough and self._inside.error <= gap:
                 return LPSolution(self._inside.x, self._inside.row_dual, self._inside.n_iter)
             self.is_rough = False
             vertex = interior_lp.vertex(self._program(), self._inside)
@@ -110,20 +111,20 @@ class RestrictedLP:
         return DenseLP(self.K, self.sign, self.point, self.cost, self.ceiling, self.lower, self.upper)
 
     def _approach(self, gap: float, warm: bool, end: float) -> InteriorPoint:
-        """Return a solution up to a relative gap, or what a second attempt ended with."""
+        """Return a solution up to a relative gap, or as good as can be."""
         for start in [self._inside, None] if warm and self._inside is not None else [None]:
             found = interior_lp.solve(self._program(), gap, start, end - time.perf_counter())
-            if found.accurate:
+            if found.error <= max(gap, FINEST):
                 break
             if time.perf_counter() >= end:
                 raise OutOfTimeError("There was not the time to solve the linear program.")
         return found
 
     def _near(self, point: InteriorPoint) -> GrowingLP:
-        """Return the program for the simplex method, to start at the vertex nearest to a point that is accurate."""
+        """Return the program for the simplex method, to start at the vertex nearest to a point that is any good."""
         simplex = GrowingLP(self.cost, self.ceiling)
         simplex.add_rows(self.K[:, self.point] * self.sign, self.lower, self.upper)
-        if point.accurate:
+        if point.error <= GOOD:
             at_upper = np.append(point.x > 0.5 * self.ceiling, point.row_dual < 0.0)
             simplex.guess_basis(point.free, at_upper)
         return simplex
