@@ -1,6 +1,6 @@
-r"""Restricted problems with the 1-norm, held as their duals in HiGHS (SSMK (9), (10); CG-Boost (4), (5)).
+r"""Restricted problems with the 1-norm, held as their duals (SSMK (9), (10); CG-Boost (4), (5)).
 
-A new column of the problem is a new row of the dual, which leaves the old basis dual feasible. Scores are
+A new column of the problem is a new row of the dual, which leaves an old basis dual feasible. Scores are
 :math:`K_{\cdot j}^\top \beta` with the signed duals :math:`\beta`; coefficients of either sign have
 :math:`|\text{score}|` in place of the score.
 """
@@ -20,7 +20,7 @@ OFFSET_PRICE = {"free": 0.0, "penalized": 1.0, None: np.inf}  # what |b| costs
 LARGEST_DUAL = 1e9  # in HiGHS's units, where duals of separable data are of the order of the number of columns
 SHORT = 1e-6  # margins short by less are the solver's doing, not the model's
 BATCH = 50  # columns a round; measured: 20 to 100 are within 20 % of each other
-GROWTH = 0.3  # as long as solutions are rough: more columns a round, if they make up this share of those in use
+GROWTH = 0.3  # of the columns in use: what a round may add as long as solutions are rough, if that is more
 CHOOSINESS = 0.2  # measured: prices a third fewer columns, for a tenth more time where pricing is cheap
 SATISFIED = 1e-10  # a column violated by less is satisfied up to rounding
 SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
