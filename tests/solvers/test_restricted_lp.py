@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kernelweave.solvers import interior_lp, restricted_lp
-from kernelweave.solvers.highs import OutOfTimeError
+from kernelweave.solvers.highs import OutOfTimeError, SolverFailedError
 from kernelweave.solvers.margin import classification_rows
 from kernelweave.solvers.restricted_lp import RestrictedLP
 
@@ -21,6 +21,13 @@ def restricted(seed=0, n_rows=15, n_points=60, **options):
 @pytest.fixture
 def many(monkeypatch):
     monkeypatch.setattr(restricted_lp, "MANY", 2)
+
+
+def settled(lp):
+    """Solve until solutions are exact."""
+    while lp.settle():
+        found = lp.solve()
+    return found
 
 
 def best(seed=0, **options):
@@ -47,22 +54,25 @@ def test_solutions_are_rough_until_they_have_to_be_exact(seed):
     finer = lp.solve(violation=0.01)
     assert -finer.x.sum() == pytest.approx(best(seed), rel=2e-3)
     assert lp.settle()
+    assert lp.is_rough  # a better one first
+    assert -lp.solve(violation=5.0).x.sum() == pytest.approx(best(seed), rel=1e-4)
+    assert lp.settle()
     assert not lp.settle()
     assert -lp.solve().x.sum() == pytest.approx(best(seed), rel=1e-10)
     assert not lp.is_rough
 
 
 @pytest.mark.usefixtures("many")
-@pytest.mark.parametrize("settled", [False, True])
-def test_rows_come_and_go(settled):
+@pytest.mark.parametrize("exact", [False, True])
+def test_rows_come_and_go(exact):
     lp, _ = restricted(n_rows=5)
     lp.solve(violation=3.0)
-    if settled:
-        lp.settle()
-        lp.solve()
+    if exact:
+        settled(lp)
     lp.add_rows(restricted(n_rows=15)[1][5:], np.full(10, -1.0), np.ones(10))
     lp.solve(violation=0.5)
-    lp.settle()
+    while lp.settle():
+        lp.solve()
     both = RestrictedLP(lp.cost, classification_rows(lp.sign, lp.ceiling), may_be_rough=False)
     both.add_rows(lp.K, lp.lower, lp.upper)
     value = both.solve().x.sum()
@@ -77,13 +87,15 @@ def test_rows_come_and_go(settled):
 @pytest.mark.usefixtures("many")
 def test_new_bounds_begin_anew():
     lp, _ = restricted()
-    lp.settle()
-    lp.solve()
+    settled(lp)
     lp.set_bounds(np.full(60, 0.1), lp.lower, lp.upper)
     assert lp.is_rough
-    lp.settle()
     exact, _ = restricted(may_be_rough=False)
     exact.set_bounds(np.full(60, 0.1), exact.lower, exact.upper)
+    assert settled(lp).x.sum() == pytest.approx(exact.solve().x.sum(), rel=1e-9)
+    lp.set_bounds(np.full(60, 1e9), lp.lower, lp.upper)
+    assert not lp.is_rough  # too wide a box
+    exact.set_bounds(np.full(60, 1e9), exact.lower, exact.upper)
     assert lp.solve().x.sum() == pytest.approx(exact.solve().x.sum(), rel=1e-9)
 
 
@@ -94,10 +106,24 @@ def test_where_the_interior_fails_the_simplex_method_takes_over(monkeypatch, fai
     replaced = {"vertex": lambda *_: None, "solve": lambda *given: honest(given[0], 1e-30, None, -1.0)}
     monkeypatch.setattr(interior_lp, fails, replaced[fails])
     lp, _ = restricted()
-    if fails == "vertex":
-        lp.settle()
-    assert -lp.solve().x.sum() == pytest.approx(best(), rel=1e-9)
+    found = settled(lp) if fails == "vertex" else lp.solve()
+    assert -found.x.sum() == pytest.approx(best(), rel=1e-9)
     assert not lp.is_rough
+
+
+@pytest.mark.usefixtures("many")
+def test_where_both_fail_the_rough_solution_is_better_than_none(monkeypatch):
+    def fails(*_):
+        raise SolverFailedError("HiGHS could not solve the linear program (Unknown).")
+
+    expected = best()
+    monkeypatch.setattr(interior_lp, "vertex", lambda *_: None)
+    monkeypatch.setattr(restricted_lp.GrowingLP, "solve", fails)
+    lp, _ = restricted()
+    assert -settled(lp).x.sum() == pytest.approx(expected, rel=1e-6)
+    monkeypatch.setattr(restricted_lp, "GOOD", 0.0)
+    with pytest.raises(SolverFailedError):
+        lp.solve()
 
 
 @pytest.mark.usefixtures("many")

@@ -14,7 +14,7 @@ import time
 import numpy as np
 
 from . import interior_lp
-from .highs import GrowingLP, LPSolution, OutOfTimeError
+from .highs import GrowingLP, LPSolution, OutOfTimeError, SolverFailedError
 from .interior_lp import DenseLP, InteriorPoint
 from .margin import MarginRows
 
@@ -23,6 +23,7 @@ SHARE = 0.05  # of the violation is the relative gap of rough solutions, within 
 FINEST, ROUGHEST = 1e-5, 0.3
 FINE = 1e-7  # relative gap at which a vertex is looked for
 GOOD = 1e-3  # with which the simplex method is told where to look
+WIDEST = 1e7  # upper end of the box; in wider ones the interior-point method loses too many digits
 FAR_OFF = 10.0  # violation from which on the last solution is no good start for the next
 
 
@@ -47,7 +48,7 @@ class RestrictedLP:
         self.K, self.lower, self.upper = np.empty((0, rows.n_points)), np.empty(0), np.empty(0)
         self.is_rough = self._begins_rough = may_be_rough and len(cost) >= MANY
         self._inside: InteriorPoint | None = None
-        self._gap = np.inf  # of that point
+        self._gap, self._asked = np.inf, ROUGHEST  # relative gaps of that point, and of the next one at most
         self._simplex = None if self.is_rough else GrowingLP(cost, self.ceiling)
 
     def add_rows(self, K: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
@@ -71,16 +72,19 @@ class RestrictedLP:
     def set_bounds(self, ceiling: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
         """Move the upper end of the box, and the bounds of all rows."""
         self.ceiling, self.lower, self.upper = ceiling, lower, upper
-        self.is_rough, self._inside = self._begins_rough, None
+        self.is_rough, self._inside = self._begins_rough and float(ceiling.max()) <= WIDEST, None
         if self.is_rough:
             self._simplex = None
-        elif self._simplex is not None:
+        elif self._simplex is None:
+            self._simplex = self._exact(None)
+        else:
             self._simplex.set_upper(ceiling)
             self._simplex.set_row_bounds(lower, upper)
 
     def settle(self) -> bool:
-        """Have the next solutions exact; False if the last one was."""
-        was_rough, self.is_rough = self.is_rough, False
+        """Have the next solution as good as rough ones are, or exact if the last one was; False if it was exact."""
+        was_rough, self._asked = self.is_rough, FINEST
+        self.is_rough = was_rough and self._gap > FINEST
         return was_rough
 
     def solve(self, violation: float = np.inf, seconds: float = np.inf) -> LPSolution:
@@ -95,17 +99,29 @@ class RestrictedLP:
         """
         end = time.perf_counter() + seconds
         if self._simplex is None:
-            gap = float(np.clip(SHARE * violation, FINEST, ROUGHEST)) if self.is_rough else FINE
+            gap = float(np.clip(SHARE * violation, FINEST, self._asked)) if self.is_rough else FINE
             if self._inside is None or self._gap > gap:
                 self._inside, self._gap = self._approach(gap, violation < FAR_OFF, end), gap
+            self._asked = ROUGHEST
             if self.is_rough and self._inside.error <= gap:
                 return LPSolution(self._inside.x, self._inside.row_dual, self._inside.n_iter)
             self.is_rough = False
             vertex = interior_lp.vertex(self._program(), self._inside)
             if vertex is not None:
                 return LPSolution(*vertex, self._inside.n_iter)
-            self._simplex = self._near(self._inside)
-        return self._simplex.solve(end - time.perf_counter())
+            self._simplex = self._exact(self._inside)
+        try:
+            return self._simplex.solve(end - time.perf_counter())
+        except OutOfTimeError:
+            raise
+        except SolverFailedError:
+            if self._inside is None:
+                raise
+            self._inside, self._gap = self._approach(FINE, True, end), FINE
+            if self._inside.error > GOOD:
+                raise
+            self._simplex = None
+            return LPSolution(self._inside.x, self._inside.row_dual, self._inside.n_iter)
 
     def _program(self) -> DenseLP:
         return DenseLP(self.K, self.sign, self.point, self.cost, self.ceiling, self.lower, self.upper)
@@ -120,11 +136,11 @@ class RestrictedLP:
                 raise OutOfTimeError("There was not the time to solve the linear program.")
         return found
 
-    def _near(self, point: InteriorPoint) -> GrowingLP:
+    def _exact(self, point: InteriorPoint | None) -> GrowingLP:
         """Return the program for the simplex method, to start at the vertex nearest to a point that is any good."""
         simplex = GrowingLP(self.cost, self.ceiling)
         simplex.add_rows(self.K[:, self.point] * self.sign, self.lower, self.upper)
-        if point.error <= GOOD:
+        if point is not None and point.error <= GOOD:
             at_upper = np.append(point.x > 0.5 * self.ceiling, point.row_dual < 0.0)
             simplex.guess_basis(point.free, at_upper)
         return simplex
