@@ -45,6 +45,7 @@ class CompositeModel(KernelEstimator):
     """What is checked before, and kept after, any fit of a weighted sum of kernels."""
 
     _remedies = REMEDIES
+    _weightings: tuple[str, ...] = ("shared", "per_class", "uniform")
     solver: Any = "newton"  # where a subclass leaves no choice
 
     def _check_params(self) -> None:
@@ -56,7 +57,7 @@ class CompositeModel(KernelEstimator):
         for name, known in (
             ("scale", ("trace", "variance", None)),
             ("solver", SOLVERS),
-            ("weights", ("shared", "per_class", "uniform")),
+            ("weights", self._weightings),
             ("dtype", ("float64", "float32")),
         ):
             value = getattr(self, name)

@@ -44,6 +44,7 @@ class Scatter:
         H = np.zeros((n_rows, found.n_classes))
         H[found.labeled] = (found.indicator() - shares) / np.sqrt(shares) * self.root[found.labeled][:, None]
         self.H = np.sqrt(self.stretch) * self._reflected(H)
+        self._known: dict[tuple[bytes, float], np.ndarray] = {}  # what regressions on all rows leave unexplained
 
     @property
     def plain_stack(self) -> KernelStack:
@@ -84,7 +85,24 @@ class Scatter:
         weights : ndarray of shape (n_kernels,)
         ridge : float
         """
-        return self._without_each(projected, coef, self._unexplained(weights, ridge), ridge)
+        return projected + self._misfit(coef, ridge) - self._missed(coef, self._unexplained(weights, ridge), ridge)
+
+    def left_out_errors(self, Z: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
+        """Return the squared errors at labelled rows, when their indicators are predicted by the others.
+
+        Parameters
+        ----------
+        Z : ndarray of shape (n_rows, n_classes)
+            ``ridge I`` and the weighted kernels, inverted, times ``H``.
+        weights : ndarray of shape (n_kernels,)
+        ridge : float
+
+        Returns
+        -------
+        ndarray of shape (n_labeled,)
+        """
+        missed = self._missed(self.rows_of(Z), self._unexplained(weights, ridge), ridge)
+        return np.asarray(np.square(missed[self.sample.partition.labeled]).sum(axis=1))
 
     def left_out_within(self, projected: np.ndarray, coef: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
         r"""Return the same for the scatter within two classes; rows without a class stay where they are.
@@ -96,18 +114,26 @@ class Scatter:
         rows = self.sample.partition.labeled
         ridge = float(self.sample.weight[rows].sum()) * ridge
         unexplained = np.ones(len(self.root))
-        unexplained[rows] = self._unexplained(weights, ridge, rows)
-        return self._without_each(projected, coef, unexplained, ridge)
+        unexplained[rows] = self._unexplained_at(weights, ridge, rows)
+        return projected + self._misfit(coef, ridge) - self._missed(coef, unexplained, ridge)
 
-    def _without_each(
-        self, projected: np.ndarray, coef: np.ndarray, unexplained: np.ndarray, ridge: float
-    ) -> np.ndarray:
-        weight = self.sample.weight[:, None]
-        share = 1.0 / np.maximum(1.0, weight)
-        misfit = ridge * coef / weight
-        return np.asarray(projected + misfit - misfit / (1.0 - share + share * unexplained[:, None]))
+    def _misfit(self, coef: np.ndarray, ridge: float) -> np.ndarray:
+        """Return the targets less the values of a regression, by its coefficients."""
+        return np.asarray(ridge * coef / self.sample.weight[:, None])
 
-    def _unexplained(self, weights: np.ndarray, ridge: float, rows: np.ndarray | None = None) -> np.ndarray:
+    def _missed(self, coef: np.ndarray, unexplained: np.ndarray, ridge: float) -> np.ndarray:
+        """Return the targets less the values that the others predict."""
+        share = 1.0 / np.maximum(1.0, self.sample.weight)
+        return self._misfit(coef, ridge) / (1.0 - share + share * unexplained)[:, None]
+
+    def _unexplained(self, weights: np.ndarray, ridge: float) -> np.ndarray:
+        """Return :math:`1 - S_{ii}` of the regression on all rows; what was asked before is not computed again."""
+        key = weights.tobytes(), ridge
+        if key not in self._known:
+            self._known[key] = self._unexplained_at(weights, ridge)
+        return self._known[key]
+
+    def _unexplained_at(self, weights: np.ndarray, ridge: float, rows: np.ndarray | None = None) -> np.ndarray:
         """Return :math:`1 - S_{ii}` of the regression on all rows, or on some that have one weight."""
         root = self.root if rows is None else self.root[rows]
         ridge, constant = self.stretch * ridge, root / np.linalg.norm(root)
@@ -139,6 +165,14 @@ class Scatter:
 
     def _reflected(self, X: np.ndarray) -> np.ndarray:
         return X if self.mirror is None else X - np.outer(self.mirror, self.mirror @ X)
+
+
+def pooled(stack: KernelStack, scale: float) -> KernelStack:
+    """Return the sum of scaled kernels, divided by ``scale``, as the only kernel of a stack."""
+    equal = np.ones(len(stack))
+    if all(isinstance(member, Factor) for member in stack.members):
+        return KernelStack([Factor(stack.features(equal))], [scale])
+    return KernelStack([stack.combine(equal).copy()], [scale])
 
 
 def _factor(A: np.ndarray, ridge: float) -> np.ndarray:
