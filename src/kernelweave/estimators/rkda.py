@@ -118,7 +118,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
     Columns should be on one scale: standardise them, or bring them to [0, 1]. There is a warning where they are not.
     Learned weights tend to the narrowest kernel, and with many columns or classes to too large a ridge. On 13 sets of
     30 to 784 columns, with 200 training rows or fewer, ``weights="auto"`` was right on 1.7 % of the rows more than
-    ``"learn"`` (13 % on BCI, 3 % on COIL20), on seven of 9 to 256 columns on 0.1 % less.
+    ``"learn"`` (13 % on BCI, 3 % on COIL20); on the paper's nine sets on 0.2 % less.
     The paper's (19)-(23) lose the 1/m of (14); the ridge here is that of :math:`M` above.
 
     References
