@@ -205,7 +205,9 @@ def test_a_step_that_nothing_shortens_enough_is_reported(monkeypatch):
 def test_a_tolerance_out_of_reach_is_given_up_before_long(ridge, monkeypatch):
     kernels, H = problem(3, m=40, k=4, n_kernels=6)
     near, inner = solve_joint(kernels, H, ridge=ridge, tol=1e-8), []
-    monkeypatch.setattr(joint_lmi, "_factor", lambda t, S, factor=joint_lmi._factor: inner.append(t) or factor(t, S))
+    monkeypatch.setattr(
+        joint_lmi, "_inverse", lambda t, S, inverse=joint_lmi._inverse: inner.append(t) or inverse(t, S)
+    )
     found = solve_joint(kernels, H, ridge=ridge, tol=1e-14)
     assert found.status is Status.PRECISION
     assert found.certificate.relative <= 1e-8

@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dposv
 
 from .kernel_stack import KernelStack, Member
 from .matrix_fractional import RidgedStack
@@ -161,7 +161,7 @@ class _Point:
         A = E @ self.mixing.T
         AQ = A @ self.Q
         hessian = np.einsum("icd,ldc->il", AQ, AQ) + 2.0 * np.einsum("cd,icld->il", A, self.gram)
-        mixed = np.einsum("cj,icd,dj->ij", E, self.Q, E, optimize=True)  # (W Q_i W)_jj
+        mixed = (E * (self.Q @ E)).sum(axis=1)  # (W Q_i W)_jj
         return -np.trace(AQ, axis1=1, axis2=2), hessian - mixed @ _solve_definite(centre.W**2, mixed.T)
 
     def newton_step(self, centre: _Centre, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
@@ -211,7 +211,7 @@ def _search(stack: RidgedStack, at: _Point, centre: _Centre, step: np.ndarray, d
 def _centre(S: np.ndarray, mu: float, t: np.ndarray | None = None) -> _Centre:
     r"""Minimise :math:`1^\top t - \mu \log\det(\operatorname{Diag}(t) - S)` from a near t, or any."""
     level, t = mu, np.zeros(len(S)) if t is None else t
-    if _factor(t, S) is None:  # as far outside as the barrier must reach, from where it falls again
+    if _inverse(t, S) is None:  # as far outside as the barrier must reach, from where it falls again
         outside = float(np.linalg.eigvalsh(S - np.diag(t))[-1])
         level, t = max(mu, outside), t + 2.0 * outside + mu
     while True:
@@ -222,30 +222,32 @@ def _centre(S: np.ndarray, mu: float, t: np.ndarray | None = None) -> _Centre:
 
 
 def _newton_centre(S: np.ndarray, mu: float, t: np.ndarray) -> _Centre:
-    factor, last = np.linalg.cholesky(np.diag(t) - S), np.inf
+    found, last = _inverse(t, S), np.inf
+    if found is None:
+        raise np.linalg.LinAlgError("Diag(t) - S is not positive definite where the barrier should begin.")
     for _ in range(N_INNER):
-        W = cho_solve((factor, True), np.eye(len(S)))
+        W = found[0]
         gradient = 1.0 / mu - W.diagonal()
-        step = -_solve_definite(W**2, gradient)
+        step = -_solve_definite(W * W, gradient)
         decrement = -float(gradient @ step)
         # the barrier is self-concordant: so long a step stays inside, and descends
         near = decrement <= QUADRATIC
         trial = t + step if near else t + step / (1.0 + np.sqrt(decrement))
         ended = decrement <= EXACT or (near and decrement > 0.5 * last)  # near, it is squared but for rounding
-        further = None if ended else _factor(trial, S)
+        further = None if ended else _inverse(trial, S)
         if further is None:  # rounding is all that is left
             break
-        t, factor, last = trial, further, decrement
-    value = float(t.sum()) - 2.0 * mu * float(np.log(factor.diagonal()).sum())
-    return _Centre(mu, t, 0.5 * (W + W.T), value)
+        t, found, last = trial, further, decrement
+    W, log_det = found
+    return _Centre(mu, t, W, float(t.sum()) - mu * log_det)
 
 
-def _factor(t: np.ndarray, S: np.ndarray) -> np.ndarray | None:
-    """Return the lower Cholesky factor of Diag(t) - S; None if that is not positive definite."""
-    try:
-        return np.asarray(np.linalg.cholesky(np.diag(t) - S))
-    except np.linalg.LinAlgError:
-        return None
+def _inverse(t: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, float] | None:
+    """Return the inverse of N = Diag(t) - S, and the logarithm of its determinant; None if N is not definite."""
+    N = -S
+    N.flat[:: len(S) + 1] += t
+    factor, W, failed = dposv(N, np.eye(len(S)), lower=1)
+    return None if failed else (0.5 * (W + W.T), 2.0 * float(np.log(factor.diagonal()).sum()))
 
 
 def _solve_definite(A: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -253,10 +255,9 @@ def _solve_definite(A: np.ndarray, right: np.ndarray) -> np.ndarray:
     scale = 1.0 / np.sqrt(A.diagonal())
     A, ridge = scale[:, None] * A * scale, 0.0
     right = (scale * right.T).T
-    while True:
-        try:
-            factor = cho_factor(A + ridge * np.eye(len(A)))
-        except np.linalg.LinAlgError:
-            ridge = max(100.0 * ridge, 1e-15)
-            continue
-        return np.asarray((scale * cho_solve(factor, right).T).T)
+    while ridge < 1.0:
+        _, solution, failed = dposv(A + ridge * np.eye(len(A)) if ridge else A, right)
+        if not failed:
+            return np.asarray((scale * solution.T).T)
+        ridge = max(100.0 * ridge, 1e-15)
+    raise np.linalg.LinAlgError("A matrix that should be positive definite is far from it, or holds NaN.")

@@ -173,7 +173,7 @@ class RidgedStack:
     def products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return Z, the products of the kernels with it, shape (n_weights, n_columns, n_rows), and L^-1 times these."""
         Z = dtrtrs(self.factor, self.half, lower=1, trans=1)[0]
-        products = np.ascontiguousarray(self.stack.products(Z).transpose(0, 2, 1))
+        products = np.ascontiguousarray(self.stack.products(Z, at=np.arange(len(Z))).transpose(0, 2, 1))
         flat = products.reshape(-1, len(Z))
         solved = dtrtrs(self.factor, flat.T, lower=1)[0].T.reshape(products.shape)
         return Z, products, solved
