@@ -38,6 +38,7 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 from .kernel_stack import KernelStack, Member
+from .loops import Array, compiled, solve_factored
 from .matrix_fractional import RidgedStack
 from .result import SolverResult, Status
 from .simplex_newton import Callback, Course, finite, first_weights
@@ -58,6 +59,7 @@ NOISE = 10.0  # times the difference that refining S makes: what rounding may do
 ROUNDING = 1e-13  # of S, at least
 PATIENCE = 12  # stalls in a row: where S bends, X takes a few steps to follow while t has no digits left to gain
 LITTLE = 0.01  # of the gap: objectives that fall by less a step will not close it
+LEAST_RIDGE = 1e-15  # of a matrix with a unit diagonal that rounding made indefinite
 ENOUGH = 0.2  # of the tolerance, which the barrier takes at its lowest
 
 
@@ -210,44 +212,16 @@ def _search(stack: RidgedStack, at: _Point, centre: _Centre, step: np.ndarray, d
 
 def _centre(S: np.ndarray, mu: float, t: np.ndarray | None = None) -> _Centre:
     r"""Minimise :math:`1^\top t - \mu \log\det(\operatorname{Diag}(t) - S)` from a near t, or any."""
-    level, t = mu, np.zeros(len(S)) if t is None else t
-    if _inverse(t, S) is None:  # as far outside as the barrier must reach, from where it falls again
+    level, W = mu, np.empty(S.shape)
+    t = np.zeros(len(S)) if t is None else t.copy()
+    if np.isnan(_invert(t, S, W)):  # as far outside as the barrier must reach, from where it falls again
         outside = float(np.linalg.eigvalsh(S - np.diag(t))[-1])
         level, t = max(mu, outside), t + 2.0 * outside + mu
     while True:
-        centre = _newton_centre(S, level, t)
+        log_det, _ = _descend(S, level, t, W)
         if level == mu:
-            return centre
-        level, t = max(mu, FACTOR * level), centre.t
-
-
-def _newton_centre(S: np.ndarray, mu: float, t: np.ndarray) -> _Centre:
-    found, last = _inverse(t, S), np.inf
-    if found is None:
-        raise np.linalg.LinAlgError("Diag(t) - S is not positive definite where the barrier should begin.")
-    for _ in range(N_INNER):
-        W = found[0]
-        gradient = 1.0 / mu - W.diagonal()
-        step = -_solve_definite(W * W, gradient)
-        decrement = -float(gradient @ step)
-        # the barrier is self-concordant: so long a step stays inside, and descends
-        near = decrement <= QUADRATIC
-        trial = t + step if near else t + step / (1.0 + np.sqrt(decrement))
-        ended = decrement <= EXACT or (near and decrement > 0.5 * last)  # near, it is squared but for rounding
-        further = None if ended else _inverse(trial, S)
-        if further is None:  # rounding is all that is left
-            break
-        t, found, last = trial, further, decrement
-    W, log_det = found
-    return _Centre(mu, t, W, float(t.sum()) - mu * log_det)
-
-
-def _inverse(t: np.ndarray, S: np.ndarray) -> tuple[np.ndarray, float] | None:
-    """Return the inverse of N = Diag(t) - S, and the logarithm of its determinant; None if N is not definite."""
-    N = -S
-    N.flat[:: len(S) + 1] += t
-    factor, W, failed = dposv(N, np.eye(len(S)), lower=1)
-    return None if failed else (0.5 * (W + W.T), 2.0 * float(np.log(factor.diagonal()).sum()))
+            return _Centre(mu, t, W, float(t.sum()) - mu * log_det)
+        level = max(mu, FACTOR * level)
 
 
 def _solve_definite(A: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -259,5 +233,93 @@ def _solve_definite(A: np.ndarray, right: np.ndarray) -> np.ndarray:
         _, solution, failed = dposv(A + ridge * np.eye(len(A)) if ridge else A, right)
         if not failed:
             return np.asarray((scale * solution.T).T)
-        ridge = max(100.0 * ridge, 1e-15)
+        ridge = max(100.0 * ridge, LEAST_RIDGE)
     raise np.linalg.LinAlgError("A matrix that should be positive definite is far from it, or holds NaN.")
+
+
+# The classes are few, and the steps in t many: compiled, they cost next to nothing beside a factorisation of M.
+
+
+@compiled
+def _descend(S: Array, mu: float, t: Array, W: Array) -> tuple[float, int]:
+    """Move ``t`` to the centre of a barrier and set ``W``; return the logarithm of det N, and the number of steps."""
+    n, last, n_steps = len(t), np.inf, 0
+    log_det = _invert(t, S, W)
+    step, trial, further = np.empty(n), np.empty(n), np.empty((n, n))
+    while n_steps < N_INNER:
+        for j in range(n):
+            step[j] = W[j, j] - 1.0 / mu
+        _solve_squares(W, step)
+        decrement = 0.0
+        for j in range(n):
+            decrement += (W[j, j] - 1.0 / mu) * step[j]
+        # the barrier is self-concordant: so long a step stays inside, and descends
+        near = decrement <= QUADRATIC
+        length = 1.0 if near else 1.0 / (1.0 + np.sqrt(decrement))
+        if decrement <= EXACT or (near and decrement > 0.5 * last):  # near, it is squared but for rounding
+            break
+        for j in range(n):
+            trial[j] = t[j] + length * step[j]
+        value = _invert(trial, S, further)
+        if np.isnan(value):  # rounding is all that is left
+            break
+        t[:] = trial
+        W[:] = further
+        log_det, last, n_steps = value, decrement, n_steps + 1
+    return log_det, n_steps
+
+
+@compiled
+def _invert(t: Array, S: Array, W: Array) -> float:
+    """Set ``W`` to the inverse of N = Diag(t) - S; return the logarithm of det N, NaN if N is not definite."""
+    n, L, log_det = len(t), -S, 0.0
+    for j in range(n):
+        L[j, j] += t[j]
+    if not _factorise(L):
+        return np.nan
+    for j in range(n):
+        log_det += 2.0 * np.log(L[j, j])
+        for i in range(n):
+            W[j, i] = 1.0 if i == j else 0.0
+        solve_factored(L, W[j])
+    for j in range(n):
+        for i in range(j):
+            W[i, j] = W[j, i] = 0.5 * (W[i, j] + W[j, i])
+    return log_det
+
+
+@compiled
+def _solve_squares(W: Array, right: Array) -> None:
+    """Solve in place with the squares of the entries of ``W``, which are positive definite but for rounding."""
+    n, ridge = len(W), 0.0
+    while ridge < 1.0:
+        A = np.empty((n, n))
+        for i in range(n):
+            for j in range(n):
+                A[i, j] = W[i, j] * W[i, j] / (W[i, i] * W[j, j])
+            A[i, i] += ridge
+        if _factorise(A):
+            break
+        ridge = max(100.0 * ridge, LEAST_RIDGE)
+    for i in range(n):
+        right[i] /= W[i, i]
+    solve_factored(A, right)
+    for i in range(n):
+        right[i] /= W[i, i]
+
+
+@compiled
+def _factorise(A: Array) -> bool:
+    """Put the Cholesky factor of ``A`` below its diagonal, its transpose above; say whether there is one."""
+    for j in range(len(A)):
+        for i in range(j, len(A)):
+            value = A[i, j]
+            for k in range(j):
+                value -= A[i, k] * A[j, k]
+            if i > j:
+                A[i, j] = A[j, i] = value / A[j, j]
+            elif value > 0.0:
+                A[j, j] = np.sqrt(value)
+            else:
+                return False
+    return True
