@@ -27,6 +27,7 @@ MAY_IMPORT = {
     "papers_cli": ("papers", "report", "tables"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")
+MAY_IMPORT["__main__"] = ("cli",)
 ONLY_IN = {
     "highspy": "solvers/highs.py",
     "matplotlib": "report/",

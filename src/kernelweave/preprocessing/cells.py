@@ -40,6 +40,7 @@ BOOLEANS = ({"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"t": 1.0, "f"
 DAYS = ("%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y",
         "%b %d, %Y", "%B %d, %Y")  # fmt: skip
 DATE_FORMS = ("ISO8601", *(day + time for day in DAYS for time in ("", " %H:%M", " %H:%M:%S")))
+YEAR = re.compile(r"\d{4}")  # which all these have; it is seen sooner than 34 forms are tried
 MISSING_LEVEL = "(missing)"
 SECONDS = 86_400  # of a day
 HEAD = 1000  # cells that show what most text is
@@ -173,7 +174,7 @@ def kind_of_levels(levels: Sequence[str]) -> tuple[str, str, Floats | None]:
 
     for form, values in readable(as_numbers, ("", ",")):
         return "numeric", form, values
-    dates = readable(as_days, DATE_FORMS)
+    dates = readable(as_days, DATE_FORMS if all(YEAR.search(level) for level in levels[:50]) else ())
     if any((days != dates[0][1]).any() for _, days in dates):
         return "ambiguous", "", None
     return ("date", *dates[0]) if dates else ("text", "", None)
