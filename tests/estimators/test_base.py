@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from kernelweave import RBF, KernelLibrary, Linear, OnColumns, Polynomial, SSMKClassifier
+from kernelweave import RBF, KernelLibrary, Linear, MKLClassifier, OnColumns, Polynomial, SSMKClassifier
 from kernelweave.estimators.base import class_weights, is_count, is_positive, require
 from kernelweave.labels import partition
 
@@ -71,3 +72,16 @@ def test_score_without_a_labeled_row_is_refused():
     with pytest.raises(ValueError, match="at least one labelled row"):
         model.score(X, np.full(7, np.nan))
     assert model.score(X, Y) == 1.0
+
+
+def test_a_first_fit_that_is_interrupted_leaves_no_model():
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    model = MKLClassifier(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert model.set_params(callback=None).fit(X, y).predict(X).shape == (20,)

@@ -158,6 +158,14 @@ def test_what_was_chosen_is_told(capsys):
     assert "weights; squared error at rows that are left out:" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("weights", ["learn", "uniform", "auto"])
+def test_rows_that_count_for_too_little_are_warned_of(weights):
+    X, y = sample()
+    with pytest.warns(UserWarning, match=r"leaves next to nothing to the kernels .* sum to 1\. Scale them") as caught:
+        RKDAClassifier(TRIO, weights=weights).fit(X, y, sample_weight=np.full(60, 1 / 60))
+    assert caught[0].filename == __file__
+
+
 @pytest.mark.parametrize("weights", ["shared", "equal", None, 1.0])
 def test_other_weights_are_refused(weights):
     with pytest.raises(ValueError, match=r"RKDAClassifier got weights=.*; expected one of 'learn', 'uniform', 'auto'"):

@@ -141,6 +141,15 @@ def test_a_stack_of_what_was_centred_is_symmetric():
 # Refusals
 
 
+def test_a_kernel_whose_negative_would_do_is_refused_as_what_it_is():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    bound = KernelLibrary([Precomputed(-X @ X.T)]).bind(np.arange(20)[:, None], np.random.default_rng(0))
+    with pytest.raises(
+        ValueError, match=r"is not positive semi-definite, as MKLClassifier requires.* or use CGBoostCl"
+    ):
+        stack_kernels(bound, np.full(20, 0.05), owner="MKLClassifier", scale="trace", dtype="float64")
+
+
 def test_a_kernel_that_is_not_symmetric_is_refused():
     with pytest.raises(ValueError, match="is not symmetric, and Me needs symmetric, positive semi-definite kernels"):
         stacked(FromCallable(lambda A, B: A @ np.triu(np.ones((3, 3))) @ B.T))

@@ -20,6 +20,7 @@ from ..labels import Partition
 from ..solvers.result import Status
 
 RECIPES = ("kernels", "kernel", "extra_kernels")  # parameters that hold recipes
+OF_COLUMNS = {"n_features_in_", "feature_names_in_"}  # what checking the data keeps, before there is a model
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,10 @@ class KernelEstimator(BaseEstimator):
         for head, nested in changes.items():
             setattr(self, head, getattr(self, head).replace(**nested))
         return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Say whether there is a model: the data of a fit that was interrupted leave their columns only."""
+        return any(name.endswith("_") and not name.startswith("__") for name in vars(self).keys() - OF_COLUMNS)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

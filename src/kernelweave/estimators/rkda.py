@@ -224,7 +224,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         left_out = scatter.left_out if self.scatter == "total" else scatter.left_out_within
         self._keep_centroids(values, left_out(values, coef, self.weights_, self.ridge_), sample)
         self.library_ = library
-        self._warn_of_no_ridge(result)
+        self._warn_of_extremes(result, sample)
         self._keep_transduction(X, sample)
         return self
 
@@ -427,9 +427,20 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
                 stacklevel=3,
             )
 
-    def _warn_of_no_ridge(self, result: SolverResult) -> None:
-        learned = isinstance(self.ridge, str) and "uniform" not in result.extra
-        if learned and float(result.x[0]) < NO_RIDGE:
+    def _warn_of_extremes(self, result: SolverResult, sample: Sample) -> None:
+        """Warn where the identity has none of the weight, or all of it."""
+        if not isinstance(self.ridge, str):
+            return
+        if float(result.x[1:].sum()) < NO_RIDGE:
+            warnings.warn(
+                f"The learned ridge leaves next to nothing to the kernels (their weights sum to "
+                f"{result.x[1:].sum():.1e}): they do not tell the classes apart, or the rows count for too little; the "
+                f"sample weights, each a number of rows, sum to {sample.weight.sum():.3g}. Scale them to a mean of 1, "
+                "or give a ridge.",
+                UserWarning,
+                stacklevel=3,
+            )
+        elif float(result.x[0]) < NO_RIDGE and "uniform" not in result.extra:
             heaviest = max(self.kernel_weights_, key=lambda record: float(record["weight"]))
             advice = "Leave out kernels narrower than half the median distance, or give"
             warnings.warn(

@@ -114,6 +114,11 @@ def stack_kernels(
                 f"The kernel {name} has values of about {size:.1e}, too small to compute with. Scale the features, "
                 "with a StandardScaler for instance."
             )
+        if spread < -LOST * size:
+            raise ValueError(
+                f"The kernel {name} is not positive semi-definite, as {owner} requires: about their centre, its rows "
+                f"have a negative variance. Leave it out, or use {any_kernel(owner)}."
+            )
         if spread <= LOST * size and np.ptp(diagonal) > EQUAL * size:
             raise ValueError(
                 f"The kernel {name} varies by {max(spread, 0.0) / size:.0e} of its values, and rounding leaves little "
