@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.base import clone
 
-from kernelweave import RBF, KernelLibrary, Linear, SSMKClassifier, SSMKRegressor
+from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.mixture import kernel_usage
 from kernelweave.kernels.learned import KernelExpansion
+from kernelweave.solvers.reference import full_lp
 
 
 @pytest.fixture
@@ -91,3 +93,29 @@ def test_sparse_rows_with_a_column_far_from_zero_give_the_model_of_dense_ones(da
     found = thin.decision_function(sparse.csr_array(X[:50]))
     np.testing.assert_allclose(found, dense.decision_function(X[:50]), atol=1e-4)
     SSMKClassifier(random_state=0).fit(sparse.csr_array(X), y)  # the default library has features of RBF()
+
+
+# Linear programs that are solved roughly on the way
+
+
+def exact_on_its_columns(model, X, y):
+    """The optimum on the columns that a model uses, by one linear program."""
+    task = clone(model)._prepare(X, y, None)
+    groups = model.expansion_.groups
+    columns = np.concatenate([group.kernel * task.bound.n_rows + np.asarray(group.centers) for group in groups])
+    return full_lp(task.bound.columns(columns, task.labeled) / task.scale[columns], task.problems[0]).objective
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("stop", [{"max_columns": 60}, {"callback": lambda state: state.iteration == 5}], ids=" ".join)
+@pytest.mark.parametrize("estimator", [CGBoostClassifier, CGBoostRegressor, SSMKClassifier, SSMKRegressor])
+@pytest.mark.parametrize("seed", [1, 4])
+def test_a_fit_that_stops_early_keeps_an_exact_solution(estimator, stop, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(320, 4))
+    y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=320)
+    y = y if "Regressor" in estimator.__name__ else (y > 0) * 1.0
+    model = estimator([RBF(0.1), RBF(1.0)], **stop).fit(X, y)
+    assert not model.status_.converged
+    assert model.objective_ == pytest.approx(exact_on_its_columns(model, X, y), rel=1e-8)
+    assert model.objective_ <= min(record["objective"] for record in model.history_) * (1 + 1e-9)

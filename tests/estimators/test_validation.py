@@ -205,6 +205,21 @@ def test_of_equal_scores_the_first_is_the_best_and_patience_counts_from_it():
     assert curve.scores == [0.1, 0.5, 0.5, 0.4]
 
 
+def test_solutions_in_the_place_of_the_best_have_their_own_score():
+    bound = KernelLibrary([Linear()]).bind(X[:4], np.random.default_rng(0))
+    scores = iter([0.1, 0.5, 0.4, 0.3])
+    curve = ValidationCurve(bound, X[:4], lambda values: next(scores), np.zeros_like, np.ones(4), 2)
+    for k in range(3):
+        curve(state((np.array([k]), solution([1.0]))))
+    curve.keep([curve.best[0][1]])
+    assert curve.scores == [0.1, 0.5, 0.4]  # nothing new, nothing scored
+    new = solution([2.0])
+    curve.keep([new])
+    assert curve.scores == [0.1, 0.3, 0.4]
+    assert curve.best[0][0].tolist() == [1]
+    assert curve.best[0][1] is new
+
+
 UNKNOWN = {
     "none of the classes": ([5, 6], r"y_val holds 5, 6, which no training row has; the classes of y are 0, 1\. Write"),
     "one more": ([0, 1, 7], r"y_val holds 7, which no training row has"),
@@ -230,3 +245,26 @@ def test_validation_rows_need_not_have_all_classes():
     y_val = np.zeros(40, dtype=float)  # 0.0 is the class 0
     model = CGBoostClassifier(NARROW).fit(X[TRAIN], Y[TRAIN], X_val=X[HELD], y_val=y_val)
     assert np.mean(model.predict(X[HELD]) == 0) == max(scores_of(model))
+
+
+# Linear programs that are solved roughly on the way
+
+
+@pytest.mark.parametrize("patience", [1, 5])
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_the_best_round_is_kept_as_sparse_as_if_the_fit_had_ended_there(C, patience):
+    rows, labels = noisy(1, n=500)
+    train, held = slice(0, 350), slice(350, None)
+    states = []
+    model = CGBoostClassifier(NARROW, C=C, n_iter_no_change=patience, callback=lambda s: bool(states.append(s)))
+    model.fit(rows[train], labels[train], X_val=rows[held], y_val=labels[held])
+    assert model.status_ is Status.VALIDATION
+    best = len(states) - 1 - patience
+    columns, rough = states[best].solutions[0]
+    assert model.n_columns_ < np.count_nonzero(rough.coef) == len(columns)
+    assert model.objective_ < rough.objective
+    assert scores_of(model)[best] == model.score(rows[held], labels[held])
+    ended = CGBoostClassifier(NARROW, C=C, callback=lambda s: s.iteration == best + 1).fit(rows[train], labels[train])
+    assert model.n_columns_ == ended.n_columns_
+    assert model.objective_ == pytest.approx(ended.objective_, rel=1e-9)
+    assert model.objective_ - model.certificate_.gap >= ended.objective_ - ended.certificate_.gap - 1e-9

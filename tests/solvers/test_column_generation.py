@@ -1,10 +1,11 @@
+import time
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from checks.kkt import assert_lp_optimal
 
-from kernelweave.solvers import restricted_lp
+from kernelweave.solvers import column_generation, restricted_lp
 from kernelweave.solvers.column_generation import generate_columns
 from kernelweave.solvers.highs import OutOfTimeError, SolverFailedError
 from kernelweave.solvers.lp_masters import LPMaster, NuLPMaster
@@ -422,3 +423,78 @@ def test_the_best_solution_is_returned_not_the_last():
     master = QPMaster(rows, tol=0.5)  # so loose that values go up and down
     (result,) = generate_columns([master], by_blocks(K), lambda J: K[:, J], tol=1e-9, max_columns=100)
     assert result.objective == min(record["objective"] for record in result.history)
+
+
+# Rough solutions, and what becomes of them
+
+
+@pytest.fixture
+def many(monkeypatch):
+    monkeypatch.setattr(restricted_lp, "MANY", 2)
+    monkeypatch.setattr(column_generation, "SETTLING", 1e3)  # slow computers have the time, too
+
+
+STOPS = {
+    "callback": {"callback": lambda state: state.iteration == 5},
+    "max_time": {"max_time": 0.1, "callback": lambda state: time.sleep(0.03)},
+    "max_columns": {"max_columns": 45},
+    "tol": {"tol": 0.3},
+}
+
+
+def assert_exact(K, rows, result):
+    """What is returned is a vertex of the program of its columns, with its own value and a true certificate."""
+    columns = result.extra["columns"]
+    exact = full_lp(K[:, columns], rows)
+    assert result.objective == pytest.approx(exact.objective, rel=1e-9)
+    assert np.count_nonzero(result.x) == np.count_nonzero(np.abs(exact.coef) > 1e-9)
+    value = np.abs(result.x).sum() + rows.loss(K[:, columns] @ result.x + result.extra["intercept"])
+    assert result.objective == pytest.approx(value, rel=1e-9)
+    optimum = full_lp(K, rows).objective
+    assert optimum * (1 - 1e-9) <= result.objective <= optimum * (1 + 1e-9) + result.certificate.gap
+    record = result.history[-1]
+    returned = result.objective, result.certificate.gap, len(columns)
+    assert (record["objective"], record["gap"], record["n_columns"]) == returned
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("strata", [None, thirds])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("stop", STOPS)
+def test_whatever_stops_the_loop_the_result_is_exact_on_its_columns(stop, seed, strata):
+    K, rows = problem(seed, n_points=60, C=0.5)
+    seen = []
+    stops = STOPS[stop].get("callback", lambda state: False)
+    options = {"batch": 10, "strata": strata} | STOPS[stop]
+    (result,) = solve(K, rows, **(options | {"callback": lambda state: seen.append(state) or stops(state)}))
+    assert_exact(K, rows, result)
+    assert result.objective <= min(state.objective for state in seen) * (1 + 1e-9)
+    assert result.objective - result.certificate.gap >= seen[-1].bound - 1e-9
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("recovers", [True, False])
+def test_a_rough_solution_is_made_exact_when_the_next_one_fails_if_that_does_not(recovers):
+    K, rows = problem(0, n_points=60, C=0.5)
+    calls = []
+
+    class Late(LPMaster):
+        def solve(self, seconds=np.inf):
+            calls.append(seconds)
+            if len(calls) == 5 or (len(calls) > 5 and not recovers):
+                raise OutOfTimeError("no more")
+            return super().solve(seconds)
+
+    (result,) = generate_columns([Late(rows)], by_blocks(K), lambda J: K[:, J], batch=10, max_time=1e3)
+    assert result.status is Status.MAX_TIME
+    assert result.n_iter == 4
+    assert_exact(K, rows, result)
+
+
+def test_without_the_time_to_make_it_exact_a_rough_solution_is_returned_as_it_is(many, monkeypatch):
+    monkeypatch.setattr(column_generation, "SETTLING", 0.0)
+    K, rows = problem(0, n_points=60, C=0.5)
+    seen = []
+    (result,) = solve(K, rows, batch=10, max_time=1e3, callback=lambda s: seen.append(s) or s.iteration == 4)
+    assert result.objective == min(state.objective for state in seen)
+    assert 0 <= result.objective - full_lp(K, rows).objective <= result.certificate.gap

@@ -132,3 +132,17 @@ def test_time_is_kept():
     with pytest.raises(OutOfTimeError, match="not the time"):
         lp.solve(seconds=0.0)
     assert lp.is_rough
+
+
+@pytest.mark.usefixtures("many")
+def test_without_time_the_simplex_method_does_not_begin(monkeypatch):
+    lp, _ = restricted()
+    honest = interior_lp.solve
+    monkeypatch.setattr(interior_lp, "solve", lambda *given: honest(*given[:3]))  # ends in time
+    monkeypatch.setattr(interior_lp, "vertex", lambda *_: None)
+    monkeypatch.setattr(restricted_lp, "GrowingLP", None)
+    lp.settle()
+    lp.solve()
+    lp.settle()
+    with pytest.raises(OutOfTimeError, match="not the time"):
+        lp.solve(seconds=0.0)

@@ -164,7 +164,8 @@ class CGBoostClassifier(ClassifierMixin, SupervisedClasses, _EarlyStopping):
         Largest number of columns in the working set, hence of basis functions (for each class where there are more than
         two).
     max_time : float, optional
-        Seconds after which no further round starts, and a linear program ends.
+        Seconds after which no further round starts, and a linear program ends. With the 1-norm the last solution is
+        then made sparse if that takes about half as long again or less.
     tol : float, optional
         Relative duality gap to reach; by default 1e-6 with l1, 0.1 with l2 and 0.01 with rkhs.
     validation_fraction : float, optional
@@ -205,7 +206,8 @@ class CGBoostClassifier(ClassifierMixin, SupervisedClasses, _EarlyStopping):
         Why the solver stopped.
     history_ : list of dict
         One record a round (and class): objective, bound, gap, ``tau`` (largest score), columns in the working set,
-        added and evaluated, seconds, ``validation_score`` where there are validation rows.
+        added and evaluated, seconds, ``validation_score`` where there are validation rows (in the round that is kept,
+        that of the model as it is kept).
     n_iter_ : int
         Number of rounds.
     dual_ : ndarray of shape (n_samples, n_outputs)

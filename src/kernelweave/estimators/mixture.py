@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from ..kernels.bound_library import BoundLibrary
 from ..kernels.learned import KernelExpansion
 from ..kernels.library import KernelLibrary
-from ..solvers.column_generation import generate_columns
+from ..solvers.column_generation import SETTLING, exact_solution, generate_columns
 from ..solvers.margin import MarginRows
 from ..solvers.masters import Master
 from ..solvers.result import Certificate, SolverResult, Status
@@ -229,7 +229,11 @@ class MixtureEstimator(KernelEstimator):
                     f"The kernel {bound.entries[error.kernel].name} is not symmetric and positive semi-definite, as "
                     'penalty="rkhs" requires. Use penalty="l1" or "l2", or leave the kernel out.'
                 ) from error
-        return results if task.curve is None else _best_round(results, task.curve)
+        if task.curve is None:
+            return results
+        seconds = np.inf if self.max_time is None else SETTLING * self.max_time
+        task.curve.keep([exact_solution(*chosen, fetch, seconds) for chosen in task.curve.best])
+        return _best_round(results, task.curve)
 
     def _strata(self, task: Task) -> Callable[[np.ndarray], Sequence[Any]] | None:
         """Return the strata of pricing: columns at error points first, cheap kernels first."""

@@ -94,7 +94,8 @@ class SSMKClassifier(SemiSupervisedClasses, _SemiSupervised):
         20,000 of them, else that number. An array: row numbers, or a mask over the rows. The certificate covers, and
         names, the columns at these rows.
     max_time : float, optional
-        Seconds after which no further round starts, and a linear program ends.
+        Seconds after which no further round starts, and a linear program ends. The last solution is then made sparse,
+        if that takes about half as long again or less.
     tol : float, default=1e-6
         Relative duality gap to reach.
     class_weight : None, "balanced" or dict, default=None

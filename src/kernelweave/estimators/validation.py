@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,12 +54,22 @@ class ValidationCurve:
 
     def __call__(self, state: Any) -> bool:
         """Score the models of a round; true when it is time to stop."""
-        outputs = [self._columns(columns) @ solution.coef + solution.intercept for columns, solution in state.solutions]
-        self.scores.append(self._score(np.column_stack(outputs)))
+        self.scores.append(self._scored(state.solutions))
         if self.scores[-1] > self.scores[self._best_round] or not self.best:
             self._best_round, self.best = len(self.scores) - 1, state.solutions
         self.stopped = len(self.scores) - 1 - self._best_round >= self._patience
         return self.stopped
+
+    def keep(self, solutions: Sequence[MasterSolution]) -> None:
+        """Put exact solutions in the place of the best round's, with the score that they have."""
+        if all(new is old for new, (_, old) in zip(solutions, self.best, strict=True)):
+            return
+        self.best = tuple((columns, new) for new, (columns, _) in zip(solutions, self.best, strict=True))
+        self.scores[self._best_round] = self._scored(self.best)
+
+    def _scored(self, solutions: Sequence[tuple[np.ndarray, MasterSolution]]) -> float:
+        outputs = [self._columns(columns) @ solution.coef + solution.intercept for columns, solution in solutions]
+        return self._score(np.column_stack(outputs))
 
     def _columns(self, columns: np.ndarray) -> np.ndarray:
         """Return the problem's columns at the validation rows; each is computed once."""

@@ -8,12 +8,13 @@ A new column of the problem is a new row of the dual, which leaves an old basis 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
 from .highs import GrowingLP
 from .margin import MarginRows, feasible_weights, filled, margin_loss
-from .masters import IDLE_ROUNDS, ROUNDING, Intercept, MasterSolution, WorkingSet
+from .masters import IDLE_ROUNDS, ROUNDING, Intercept, MasterSolution, WorkingSet, solve_exactly
 from .restricted_lp import RestrictedLP
 
 OFFSET_PRICE = {"free": 0.0, "penalized": 1.0, None: np.inf}  # what |b| costs
@@ -74,6 +75,7 @@ class LPMaster:
     ):
         self.rows = rows
         self.positive = positive
+        self.intercept = intercept
         ends = (rows.sign * rows.target).min(), (rows.sign * rows.target).max()
         self._middle = 0.5 * float(ends[0] + ends[1]) if intercept == "free" else 0.0
         target = rows.target - rows.sign * self._middle
@@ -153,6 +155,7 @@ class LPMaster:
             signed_dual=self.rows.signed(dual),
             dual_value=self._unit * float(self._scaled.target @ dual),
             values=back * values + self._middle,
+            exactly=partial(_solve_on, self.rows, self.positive, self.intercept) if self._lp.is_rough else None,
         )
         self.start_scan()
         return self._solution
@@ -228,6 +231,15 @@ class LPMaster:
         allowed = min(positive, negative) + self._offset_price
         shrink = [min(1.0, allowed / max(side, 1e-300)) for side in (negative, positive)]
         return dual * np.where(rows.sign > 0, shrink[1], shrink[0])
+
+
+def _solve_on(
+    rows: MarginRows, positive: bool, intercept: Intercept, columns: np.ndarray, K: np.ndarray, seconds: float
+) -> MasterSolution:
+    """Solve a problem exactly on these columns, by a master of its own: that of the fit may hold others by now."""
+    master = LPMaster(rows, positive=positive, intercept=intercept)
+    master.add_columns(columns, K)
+    return solve_exactly(master, seconds)
 
 
 class NuLPMaster:

@@ -12,6 +12,8 @@ the kernels' columns; the offset always has either sign.
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
@@ -43,6 +45,9 @@ class MasterSolution:
         The function at the points, offset included.
     rho : float
         The margin asked for, in problems that choose it.
+    exactly : callable, optional
+        Of a rough solution: ``exactly(columns, K, seconds)`` is the exact one on its columns, with values ``K``; raises
+        `OutOfTimeError` after so many seconds.
     """
 
     objective: float
@@ -52,6 +57,7 @@ class MasterSolution:
     dual_value: float
     values: np.ndarray
     rho: float = 0.0
+    exactly: Callable[[np.ndarray, np.ndarray, float], MasterSolution] | None = None
 
 
 class Master(Protocol):
@@ -137,6 +143,16 @@ class Master(Protocol):
 
     def bound(self) -> float:
         """Return a lower bound on the optimum over all columns, once each was examined exactly once in this scan."""
+
+
+def solve_exactly(master: Master, seconds: float = np.inf) -> MasterSolution:
+    """Solve a restricted problem until the solution is as good as can be."""
+    end = time.perf_counter() + seconds
+    master.settle()
+    solution = master.solve(seconds)
+    while master.settle():
+        solution = master.solve(end - time.perf_counter())
+    return solution
 
 
 class WorkingSet:

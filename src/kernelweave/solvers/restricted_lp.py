@@ -25,6 +25,7 @@ FINE = 1e-7  # relative gap at which a vertex is looked for
 GOOD = 1e-3  # with which the simplex method is told where to look
 WIDEST = 1e7  # upper end of the box; in wider ones the interior-point method loses too many digits
 FAR_OFF = 10.0  # violation from which on the last solution is no good start for the next
+TOO_SHORT = "There was not the time to solve the linear program."
 
 
 class RestrictedLP:
@@ -109,6 +110,8 @@ class RestrictedLP:
             vertex = interior_lp.vertex(self._program(), self._inside)
             if vertex is not None:
                 return LPSolution(*vertex, self._inside.n_iter)
+            if time.perf_counter() >= end:  # HiGHS would look at the time only after it has mended the guess
+                raise OutOfTimeError(TOO_SHORT)
             self._simplex = self._exact(self._inside)
         try:
             return self._simplex.solve(end - time.perf_counter())
@@ -133,7 +136,7 @@ class RestrictedLP:
             if found.error <= max(gap, FINEST):
                 break
             if time.perf_counter() >= end:
-                raise OutOfTimeError("There was not the time to solve the linear program.")
+                raise OutOfTimeError(TOO_SHORT)
         return found
 
     def _exact(self, point: InteriorPoint | None) -> GrowingLP:
