@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.class_weight import compute_class_weight
 
 from kernelweave import RBF, KernelLibrary, Linear, MKLClassifier, OnColumns, Polynomial, SSMKClassifier
 from kernelweave.estimators.base import class_weights, is_count, is_positive, require
@@ -22,8 +23,31 @@ def test_class_weights_given_by_class_go_to_the_rows():
     np.testing.assert_array_equal(class_weights({"a": 3}, partition(["a", "b", None]), np.ones(2)), [3, 1])
 
 
+@pytest.mark.parametrize("y", [np.array([0, 1, 1]), np.array([0.0, 1.0, 1.0])], ids=["int", "float"])
+@pytest.mark.parametrize("given", [{0: 2, 1: 3, 7: 4}, {0: 2}, {0: 2, 7: 4}, {7: 4}, {}], ids=str)
+def test_weights_of_classes_that_y_lacks_are_taken_and_refused_as_scikit_learn_does(given, y):
+    try:
+        expected = compute_class_weight(given, classes=np.unique(y), y=y)
+    except ValueError:
+        with pytest.raises(ValueError, match=r"class_weight names the class 7; y has .*, of which .* have no weight"):
+            class_weights(given, partition(y), np.ones(3))
+    else:
+        np.testing.assert_array_equal(class_weights(given, partition(y), np.ones(3)), expected[y.astype(int)])
+
+
+def test_a_class_that_a_training_part_lacks_may_have_a_weight():
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    y = np.arange(30) % 2
+    for model in (MKLClassifier(Linear()), SSMKClassifier(Linear())):
+        plain, more = model.set_params(class_weight={0: 1.0, 1: 2.0}).fit(X, y).decision_function(X), {2: 3.0}
+        model.set_params(class_weight={0: 1.0, 1: 2.0} | more)
+        np.testing.assert_array_equal(model.fit(X, y).decision_function(X), plain)
+
+
 @pytest.mark.parametrize("value", [0, -1, np.nan, np.inf, "x"])
 def test_a_class_weight_must_be_positive(value):
+    with pytest.raises(ValueError, match=r"gives 7 the weight .* expected a positive number"):
+        class_weights({0: 1, 1: 1, 2: 1, 7: value}, partition(Y), np.ones(6))
     with pytest.raises(ValueError, match="expected a positive number"):
         class_weights({0: value}, partition(Y), np.ones(6))
 

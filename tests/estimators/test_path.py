@@ -205,6 +205,24 @@ def test_scoring_and_folds_may_be_chosen():
     np.testing.assert_allclose(model.scores_, expected)
 
 
+def two_scores(model, X, y):
+    return {"accuracy": model.score(X, y), "f1": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("scoring", "message"),
+    [
+        (["roc_auc", "f1"], r"CGBoostClassifierCV got scoring=\['roc_auc', 'f1'\]; expected one scorer"),
+        ({"a": "roc_auc"}, r"got scoring=\{'a': 'roc_auc'\}; expected one scorer"),
+        (7, "got scoring=7; expected one scorer"),
+        (two_scores, r"scoring=<function two_scores.* gave \{'accuracy': .*; expected one number"),
+    ],
+)
+def test_several_scores_are_refused_with_a_sentence(scoring, message):
+    with pytest.raises(ValueError, match=message):
+        CGBoostClassifierCV(Linear(), Cs=[1.0], cv=2, scoring=scoring).fit(X, Y)
+
+
 def test_weights_count_in_fits_and_in_scores():
     model = CGBoostClassifierCV(KERNELS, Cs=CS, cv=3).fit(X, Y, sample_weight=WEIGHT)
     for (train, test), scores in zip(StratifiedKFold(3).split(X, Y), model.scores_, strict=True):

@@ -1,8 +1,12 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.preprocessing import MinMaxScaler, StandardScaler
+from sklearn.kernel_approximation import RBFSampler
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, SplineTransformer, StandardScaler
 
 from kernelweave import (
     RBF,
@@ -177,6 +181,33 @@ def test_equal_recipes_have_equal_hashes(one, other):
     assert hash(one) == hash(other)
 
 
+@pytest.mark.parametrize(
+    "transformer",
+    [
+        OneHotEncoder(categories=[np.array(["a", "b"], dtype=object), np.array([0, 1], dtype=object)]),
+        FunctionTransformer(np.multiply, kw_args={"x2": np.arange(5.0)}),
+        ColumnTransformer([("some", StandardScaler(), pd.Index(["a", "b"]))]),
+        make_pipeline(SplineTransformer(knots=np.arange(8.0).reshape(4, 2))),
+        RBFSampler(random_state=np.random.RandomState(0)),
+    ],
+    ids=lambda transformer: type(transformer).__name__,
+)
+def test_recipes_with_the_same_transformer_are_equal_whatever_its_parameters(transformer):
+    recipe = Preprocessed(transformer, RBF())
+    for same in (recipe.replace(kernel__gamma="mean"), recipe.replace(kernel=RBF())):
+        assert same == recipe
+        assert hash(same) == hash(recipe)
+    if "random_state" not in transformer.get_params():
+        assert Preprocessed(transformer, RBF()) == recipe == Preprocessed(clone(transformer), RBF())
+
+
+def test_arrays_with_other_values_make_another_recipe():
+    one, other = (Preprocessed(FunctionTransformer(kw_args={"x2": np.arange(n)}), Linear()) for n in (2, 3))
+    shifted = Preprocessed(FunctionTransformer(kw_args={"x2": np.arange(2) + 1}), Linear())
+    renamed = Preprocessed(FunctionTransformer(kw_args={"x1": np.arange(2)}), Linear())
+    assert one not in (other, shifted, renamed)
+
+
 def test_a_number_of_numpy_reads_like_any_other():
     assert repr(RBF(np.float64(0.3))) == "RBF(gamma=0.3)"
     assert repr(Polynomial(degree=np.int64(3))) == "Polynomial(degree=3)"
@@ -212,6 +243,14 @@ def test_a_sum_of_single_and_double_precision_is_double(kernel, X):
 def test_an_unknown_parameter_is_named():
     with pytest.raises(ValueError, match="RBF has no parameter 'width'; it has gamma, multiple"):
         RBF().replace(width=3)
+
+
+@pytest.mark.parametrize("kernel", [RBF(gamma=2.0), Normalized(RBF(gamma=2.0)), RBF(gamma=2.0) + Linear()], ids=repr)
+def test_a_parameter_of_a_parameter_that_has_none_is_refused_as_such(kernel):
+    nested = next(name for name in kernel.get_params() if name.endswith("gamma"))
+    message = "RBF got 'gamma__x', but its gamma is 2.0, which has no parameters of its own. Set 'gamma'"
+    with pytest.raises(ValueError, match=message):
+        kernel.replace(**{f"{nested}__x": 1})
 
 
 def test_recipes_with_different_matrices_differ():

@@ -3,7 +3,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from scipy import sparse
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import VarianceThreshold
@@ -19,6 +19,7 @@ from kernelweave import (
     KernelLibrary,
     Linear,
     ManifoldKernel,
+    MKLClassifier,
     Normalized,
     OnColumns,
     Polynomial,
@@ -116,6 +117,27 @@ def test_a_transformer_never_sees_y_and_the_recipe_is_left_alone(X):
     bound = bound_to(recipe, X)
     assert len(bound.transformer.seen_) == 1
     assert not hasattr(recipe.transformer, "seen_")
+
+
+def test_a_transformer_that_is_changed_afterwards_leaves_the_recipe_alone(X):
+    given = StandardScaler()
+    recipe = Preprocessed(given, Linear())
+    changed = recipe.replace(transformer=given, kernel=RBF())
+    given.with_mean = False
+    assert recipe == Preprocessed(StandardScaler(), Linear())
+    assert changed == Preprocessed(StandardScaler(), RBF())
+    assert clone(recipe) is recipe
+    assert clone(MKLClassifier(recipe)).kernels is recipe
+    assert recipe.get_params()["transformer"] is recipe.transformer
+    np.testing.assert_array_equal(whole(recipe, X), whole(Preprocessed(StandardScaler(), Linear()), X))
+
+
+@pytest.mark.parametrize("wrong", [StandardScaler, "passthrough", None], ids=str)
+def test_what_is_no_transformer_is_refused_with_the_remedy(wrong):
+    with pytest.raises(
+        TypeError, match=r"Preprocessed takes a scikit-learn transformer such as StandardScaler\(\); got"
+    ):
+        Preprocessed(wrong, RBF())
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,12 @@ from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, log_expit, logsumexp, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
 from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from kernelweave import Linear, SSMKClassifier
 from kernelweave.model_selection import SemiSupervisedSplit as Split
 from kernelweave.model_selection import SigmoidCalibratedClassifier as Calibrated
 from kernelweave.model_selection.calibration import _fit_sigmoid, _fit_temperature
@@ -273,3 +275,23 @@ def test_bad_calibrations_are_refused_with_a_sentence(options, fit_params, messa
     model = Calibrated(**{"estimator": NearestMean(), **options})
     with pytest.raises((ValueError, TypeError), match=message):
         model.fit(X, y, **fit_params)
+
+
+@pytest.mark.parametrize("n_unlabeled", [2, 20])
+@pytest.mark.parametrize("wrap", [lambda model: model, make_pipeline], ids=["alone", "in a pipeline"])
+def test_a_marker_that_only_the_inner_estimator_knows_is_named_with_the_outer_parameter(wrap, n_unlabeled, data):
+    X, _, truth = data
+    y = np.where(np.arange(60) < 60 - n_unlabeled, truth, 255)
+    inner = wrap(SSMKClassifier(Linear(), unlabeled=255))
+    with pytest.raises(ValueError, match=r"SigmoidCalibratedClassifier has unlabeled='auto'.* Pass unlabeled=255 to"):
+        Calibrated(inner).fit(X, y)
+    assert_array_equal(Calibrated(inner, unlabeled=255, random_state=0).fit(X, y).classes_, [0, 1])
+    with pytest.raises(ValueError, match="name the marker to the estimator"):
+        Calibrated(wrap(SSMKClassifier(Linear())), unlabeled=255).fit(X, y)
+    # -1 is a class to the outer one, and none to the inner one
+    with pytest.raises(ValueError, match="unlabeled= of SigmoidCalibratedClassifier"):
+        Calibrated(
+            inner.set_params(**{key: "auto" for key in inner.get_params() if key.endswith("unlabeled")}),
+            unlabeled=None,
+            min_labels=2,
+        ).fit(X, np.where(y == 255, -1, y))

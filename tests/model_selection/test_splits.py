@@ -73,10 +73,26 @@ def test_continuous_targets_are_split_without_strata_and_whole_numbers_can_be_sa
     sizes = [(len(test), {3, 6} <= set(train)) for train, test in Split(3, random_state=0).split(y, y)]
     assert sizes == [(2, True)] * 3
     y = np.array([-1, 0, 3, 8, 13, 21])
-    with pytest.raises(ValueError, match="lost class 0"):
+    with pytest.raises(ValueError, match=r"lost class 0: .* pass target=\"numbers\""):
         list(Split(3, random_state=0).split(y, y))
     tests = [test for _, test in Split(3, target="numbers", random_state=0).split(y, y)]
     assert_array_equal(np.sort(np.concatenate(tests)), np.arange(6))
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "advised"),
+    [
+        (np.arange(-5.0, 5.0), {}, True),
+        (np.append(np.arange(20).repeat(9), 20), {}, True),  # counts: many values, most of them frequent
+        (np.append(np.arange(20).repeat(9), 20), {"target": "classes"}, False),
+        (np.append(np.arange(3).repeat(9), 3), {}, False),
+        ([*"aabbccdefghijklmnopq"], {}, False),
+    ],
+)
+def test_a_lost_class_among_many_numbers_names_the_way_to_say_that_they_are_numbers(y, options, advised):
+    with pytest.raises(ValueError, match="lost class") as refused:
+        list(Split(2, random_state=0, **options).split(y, y))
+    assert ('target="numbers"' in str(refused.value)) == advised
 
 
 def test_groups_are_never_in_both_parts_and_unlabelled_rows_of_held_out_groups_follow_the_choice(data):

@@ -165,14 +165,18 @@ def class_weights(class_weight: Any, found: Partition, weight: np.ndarray) -> np
     if class_weight is None:
         return np.ones(found.n_labeled)
     if isinstance(class_weight, Mapping):
-        by_class = np.ones(found.n_classes)
+        classes = found.classes.tolist()
         for label, value in class_weight.items():
-            here = np.flatnonzero([known == label for known in found.classes.tolist()])
-            if not len(here):
-                raise ValueError(f"class_weight names the class {label!r}; y has {found.classes.tolist()}.")
             if not is_positive(value):
                 raise ValueError(f"class_weight gives {label!r} the weight {value!r}; expected a positive number.")
-            by_class[here] = value
+        unknown = [label for label in class_weight if label not in classes]
+        bare = [label for label in classes if label not in class_weight]
+        if unknown and bare:  # as in scikit-learn: a fold may lack a class, but this looks like a wrong name
+            raise ValueError(
+                f"class_weight names the class {unknown[0]!r}; y has {classes}, of which {bare} have no weight. Name "
+                "classes as y does, or give each class of y a weight."
+            )
+        by_class = np.array([float(class_weight.get(label, 1.0)) for label in classes])
     elif isinstance(class_weight, str) and class_weight == "balanced":
         totals = np.bincount(found.codes, weights=weight, minlength=found.n_classes)
         by_class = totals.sum() / (found.n_classes * totals)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import numbers
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -154,7 +155,7 @@ class CGBoostClassifierCV(CGBoostClassifier):
     cv : int, cross-validation generator or None, default=None
         As in scikit-learn; None means 5 stratified folds.
     scoring : str or callable, optional
-        As in scikit-learn; accuracy by default.
+        As in scikit-learn, but one score; accuracy by default.
     penalty, positive, intercept, pricing, column_scale, centers, max_columns, max_time, tol
         As in :class:`CGBoostClassifier`.
     class_weight, cache_size, callback, verbose, random_state
@@ -252,6 +253,8 @@ class CGBoostClassifierCV(CGBoostClassifier):
         base = CGBoostClassifier(**(shared | {"n_jobs": None}))
         base._check_params()
         require_jobs(type(self).__name__, self.n_jobs)
+        one = self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)
+        require(type(self).__name__, "scoring", self.scoring, one, "one scorer: its name, a callable or None")
         checked = self._check_fit(X, y, sample_weight, self._library())
         (X,) = indexable(X)  # some sparse formats have no rows to take
         labels, weight = checked.given.labels, np.zeros(checked.n_given)
@@ -296,7 +299,10 @@ def _fold_scores(
     takes_weight = any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
     held = {"sample_weight": weight[test]} if takes_weight else {}
     X_test = _safe_indexing(X, test)
-    return [float(scorer(model, X_test, labels[test], **held)) for model in path.models]
+    scores = [scorer(model, X_test, labels[test], **held) for model in path.models]
+    if not isinstance(scores[0], numbers.Real):
+        raise ValueError(f"scoring={scorer!r} gave {scores[0]!r}; expected one number, by which the best C is chosen.")
+    return [float(score) for score in scores]
 
 
 def path_values(owner: str, Cs: Any) -> np.ndarray:

@@ -122,6 +122,11 @@ class Kernel(ABC):
                 children[name] = _changed(children[name], changes)
             elif name in own and list(changes) == [""]:
                 own[name] = changes[""]
+            elif name in own:
+                raise ValueError(
+                    f"{type(self).__name__} got {f'{name}__{max(changes)}'!r}, but its {name} is {_shown(own[name])}, "
+                    f"which has no parameters of its own. Set {name!r} itself."
+                )
             else:
                 raise ValueError(
                     f"{type(self).__name__} has no parameter {name!r}; it has {', '.join(self.get_params())}."
@@ -459,20 +464,23 @@ def _changed(child: Any, changes: dict[str, Any]) -> Any:
     return child.replace(**changes) if hasattr(child, "replace") else clone(child).set_params(**changes)
 
 
-def _same(a: Any, b: Any) -> bool:
+def _same(a: Any, b: Any, entries: bool = False) -> bool:
+    """Return whether two parameters are equal; ``entries``: of a transformer, whose arrays are small and copied."""
     if a is b or (isinstance(a, float) and isinstance(b, float) and a != a and b != b):
         return True
     if type(a) is not type(b):
         return bool(isinstance(a, numbers.Number) and isinstance(b, numbers.Number) and a == b)
-    if isinstance(a, np.ndarray):
-        return False  # matrices are shared, never compared entry by entry
+    if hasattr(a, "__array__") and not isinstance(a, np.generic):  # matrices are shared, not compared entry by entry
+        return entries and np.asarray(a).dtype == np.asarray(b).dtype and np.array_equal(a, b)
     if isinstance(a, Kernel):
         return a == b
     if _has_params(a):
         mine, theirs = a.get_params(), b.get_params()
-        return mine.keys() == theirs.keys() and all(_same(mine[key], theirs[key]) for key in mine)
+        return _same(mine, theirs, entries=True)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(_same(a[key], b[key], entries) for key in a)
     if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(_same(x, z) for x, z in zip(a, b, strict=True))
+        return len(a) == len(b) and all(_same(x, z, entries) for x, z in zip(a, b, strict=True))
     return bool(a == b)
 
 

@@ -88,6 +88,7 @@ class Preprocessed(Kernel):
     Parameters
     ----------
     transformer : scikit-learn transformer
+        An unfitted copy is kept, so that changing it later leaves the recipe alone.
     kernel : Kernel
 
     Examples
@@ -105,6 +106,12 @@ class Preprocessed(Kernel):
 
     def __post_init__(self) -> None:
         require_kernel("Preprocessed", self.kernel)
+        if isinstance(self.transformer, type) or not hasattr(self.transformer, "get_params"):
+            raise TypeError(
+                f"Preprocessed takes a scikit-learn transformer such as StandardScaler(); got {self.transformer!r}. "
+                "Wrap a function as FunctionTransformer(f)."
+            )
+        object.__setattr__(self, "transformer", clone(self.transformer))
 
     @property
     def allows_missing(self) -> bool:
@@ -130,6 +137,12 @@ class Preprocessed(Kernel):
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
         """Leave the inner recipe alone: its columns are those of the transformer's output."""
         return self
+
+    def _rebuild(self, own: dict[str, Any], children: dict[str, Any]) -> Self:
+        rebuilt = super()._rebuild(own, children)
+        if children["transformer"] is self.transformer:  # already a copy; two of one may differ, say in a RandomState
+            object.__setattr__(rebuilt, "transformer", self.transformer)
+        return rebuilt
 
 
 class BoundPreprocessed(BoundKernel):

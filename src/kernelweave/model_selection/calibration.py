@@ -113,6 +113,7 @@ class SigmoidCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> SigmoidCalibratedClassifier:
         """Fit sigmoids and temperature to out-of-fold decision values, and the estimator on all rows."""
         part = partition(y, unlabeled=self.unlabeled)
+        self._refuse_inner_marker(part)
         X, y, groups = utils.indexable(X, y, groups)
         y = np.ravel(y) if np.ndim(y) == 2 else y
         weights = _checked_weights(self.estimator, sample_weight, len(y))
@@ -166,6 +167,19 @@ class SigmoidCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         if inner.classifier_tags is not None:
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
+
+    def _refuse_inner_marker(self, part: Partition) -> None:
+        """Refuse a marker of unlabelled rows that the estimator was told of and this one was not."""
+        params = self.estimator.get_params() if hasattr(self.estimator, "get_params") else {}
+        named = [value for key, value in params.items() if key.split("__")[-1] == "unlabeled"]
+        named = [value for value in named if np.isscalar(value) and value != "auto"]
+        for marker in part.classes.tolist():
+            if marker in named:
+                raise ValueError(
+                    f"{self.estimator!r} takes {marker!r} for the marker of unlabelled rows, but "
+                    f"SigmoidCalibratedClassifier has unlabeled={self.unlabeled!r}, by which it is a class. Pass "
+                    f"unlabeled={marker!r} to SigmoidCalibratedClassifier too."
+                )
 
     def _folds(self, X: Any, y: Any, groups: Any, part: Partition, kept: Rows) -> Iterator[tuple[Rows, Rows]]:
         """Test parts, and training parts without the rows of weight zero."""
@@ -230,8 +244,9 @@ def _fitted(estimator: Any, X: Any, y: Any, weights: Any, classes: NDArray[Any],
     if list(fitted.classes_) != list(classes):
         raise ValueError(
             f"{estimator!r} learned the classes {fitted.classes_.tolist()}, but y has {classes.tolist()}. If "
-            "it takes the marker of unlabelled rows for a class, pass the labelled rows only; if a training "
-            "part lost a class, pass another cv."
+            "it takes the marker of unlabelled rows for a class, name the marker to the estimator, or pass the "
+            "labelled rows only; if one of these classes is a marker, name it with unlabeled= of "
+            "SigmoidCalibratedClassifier; if a training part lost a class, pass another cv."
         )
     return fitted
 

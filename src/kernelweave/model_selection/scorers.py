@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from sklearn import utils
+from sklearn import get_config, utils
 from sklearn.base import is_regressor
 from sklearn.metrics import check_scoring, get_scorer, make_scorer
 from sklearn.utils import _safe_indexing as take  # in scikit-learn's public reference, in spite of its name
-from sklearn.utils.metadata_routing import get_routing_for_object
+from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, get_routing_for_object
 
 from ..labels import labeled_values
+
+# Weights that scikit-learn routes to a scorer without scoring arrive by this name, so that they can be told from those
+# of a caller who names them: these are meant, whatever the estimator requests.
+ROUTED_WEIGHT = "routed_sample_weight"
 
 
 def labeled_scorer(scoring: str | Callable[..., Any] | None = None, *, unlabeled: Any = "auto") -> Any:
@@ -33,6 +38,13 @@ def labeled_scorer(scoring: str | Callable[..., Any] | None = None, *, unlabeled
     scorer : callable ``(estimator, X, y, **params)``
         For ``scoring=`` in cross_val_score, GridSearchCV and the like. Of `params`, sample_weight and whatever
         else has one entry a row is cut to the labelled rows.
+
+    Notes
+    -----
+    With metadata routing, the scorer takes what `scoring` requests; ``set_score_request`` replaces this, and leaves
+    `scoring` as it is. With ``scoring=None``, sample_weight goes where the estimator's own ``set_score_request``
+    says. Other names, and weights by another name, have to be requested of the scorer: scikit-learn asks it before
+    it knows the estimator.
 
     Examples
     --------
@@ -60,6 +72,7 @@ class _LabeledScorer:
     def __init__(self, scorer: Any, unlabeled: Any) -> None:
         self.scorer = scorer
         self.unlabeled = unlabeled
+        self.request: MetadataRequest | None = None  # what set_score_request asked for
 
     def __call__(self, estimator: Any, X: Any, y: Any, **params: Any) -> Any:
         classes = getattr(estimator, "classes_", None)
@@ -70,6 +83,8 @@ class _LabeledScorer:
                 f"There is no labelled row to score: all {len(y)} rows are unlabelled. Score rows whose labels "
                 "are known; the test parts of SemiSupervisedSplit hold such rows only."
             )
+        if self.scorer is None and self.request is None and get_config()["enable_metadata_routing"]:
+            params = self._as_the_estimator_requests(estimator, params)
         for name, value in params.items():
             if np.shape(value)[:1] == (len(y),):
                 params[name] = take(value, rows)
@@ -80,8 +95,38 @@ class _LabeledScorer:
         return f"labeled_scorer({self.scorer!r}, unlabeled={self.unlabeled!r})"
 
     def get_metadata_routing(self) -> Any:
-        return get_routing_for_object(self.scorer)
+        if self.scorer is not None or self.request is not None:
+            return get_routing_for_object(self.scorer if self.request is None else self.request)
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param=ROUTED_WEIGHT, alias="sample_weight")
+        return request
 
     def set_score_request(self, **requests: Any) -> _LabeledScorer:
-        self.scorer.set_score_request(**requests)
+        if not get_config()["enable_metadata_routing"]:
+            raise RuntimeError(
+                "set_score_request of labeled_scorer was called without metadata routing. Enable it first, with "
+                "sklearn.set_config(enable_metadata_routing=True)."
+            )
+        self.request = MetadataRequest(owner=self)
+        for param, alias in requests.items():
+            self.request.score.add_request(param=param, alias=alias)
         return self
+
+    def _as_the_estimator_requests(self, estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
+        """The parameters, with routed weights only where the estimator's own score asks for them."""
+        own = getattr(get_routing_for_object(estimator), "score", None)  # a pipeline has none: its steps have
+        for name, alias in ({} if own is None else own.requests).items():
+            renamed = isinstance(alias, str) and alias.isidentifier()  # scikit-learn's own marks are none
+            if name not in params and (renamed or (alias is True and name != "sample_weight")):
+                warnings.warn(
+                    f"{type(estimator).__name__}.score requests {name}={alias!r}, which labeled_scorer() cannot see; "
+                    f"the score is computed without it. Call labeled_scorer().set_score_request({name}={alias!r}).",
+                    UserWarning,
+                    stacklevel=3,
+                )
+        if ROUTED_WEIGHT not in params:
+            return params
+        mapping = MethodMapping().add(caller="score", callee="score")
+        router = MetadataRouter(owner=self).add(estimator=estimator, method_mapping=mapping)
+        weight = {"sample_weight": params.pop(ROUTED_WEIGHT)}
+        return params | router.route_params(caller="score", params=weight)["estimator"]["score"]

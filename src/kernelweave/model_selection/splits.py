@@ -16,6 +16,8 @@ from ..labels import factorize, labeled_values
 
 Rows = NDArray[np.intp]
 
+MANY_CLASSES = 10  # more whole numbers than this, or than half of the rows, may well be counts and not classes
+
 
 class SemiSupervisedSplit(BaseCrossValidator):
     """K-fold cross-validation of the labelled rows that keeps unlabelled ones in every training part.
@@ -92,7 +94,7 @@ class SemiSupervisedSplit(BaseCrossValidator):
                 fold_of = _deal_groups(strata, group_of[labeled], self.n_splits, rng)
             for fold in range(self.n_splits):
                 tested = fold_of == fold
-                _refuse_lost_class(classes, codes, tested)
+                _refuse_lost_class(classes, codes, tested, self.target)
                 kept = np.ones(len(y), dtype=bool)
                 kept[labeled[tested]] = False
                 if group_of is not None and self.group_unlabeled == "drop":
@@ -157,13 +159,17 @@ def _group_numbers(groups: Any) -> Rows:
     return factorize(values, name="groups")[1]
 
 
-def _refuse_lost_class(classes: NDArray[Any], codes: Rows, tested: NDArray[np.bool_]) -> None:
+def _refuse_lost_class(classes: NDArray[Any], codes: Rows, tested: NDArray[np.bool_], target: str) -> None:
     lost = np.setdiff1d(codes[tested], codes[~tested])
     if len(classes) and len(lost):
+        many = len(classes) > min(MANY_CLASSES, len(codes) / 2)
+        way = ""
+        if target == "auto" and classes.dtype.kind in "iuf" and many:
+            way = f' If y holds numbers to be predicted, and not {len(classes)} classes, pass target="numbers".'
         raise ValueError(
             f"A training part lost class {classes[lost].tolist()[0]!r}: one test part holds all its labelled "
             f"rows ({np.sum(codes == lost[0])}). Label more rows of it, in other groups if there are groups, "
-            "or leave the class out."
+            f"or leave the class out.{way}"
         )
 
 
