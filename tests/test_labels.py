@@ -128,6 +128,7 @@ def test_minus_one_and_one_other_value_are_two_classes_with_a_warning_of_both_wa
     assert_array_equal(part.classes, [-1, 1])
     assert part.n_unlabeled == 0
     (message,) = [str(warning.message) for warning in caught]
+    assert caught[0].filename == __file__
     assert "unlabeled=None" in message
     assert "unlabeled=-1" in message
 
@@ -264,8 +265,9 @@ def test_a_restriction_that_is_no_mask_is_refused(keep):
     "y", [np.array([[0.0], [np.nan], [1.0]]), [["a"], [None], ["b"]], pd.DataFrame({"y": ["a", None, "b"]})]
 )
 def test_a_column_is_flattened_with_scikit_learns_warning(y):
-    with pytest.warns(DataConversionWarning, match="column-vector y"):
+    with pytest.warns(DataConversionWarning, match="column-vector y") as caught:
         assert_array_equal(partition(y).labeled, [0, 2])
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 BAD = {
@@ -342,6 +344,33 @@ def test_targets_are_floats_and_missing_ones_are_unlabelled(y):
 def test_bad_targets_are_refused_with_a_sentence(y, message):
     with pytest.raises(ValueError, match=message):
         partition_targets(y)
+
+
+SPANS = {
+    "array": np.array([1, "NaT", 2], dtype="timedelta64[D]"),
+    "list": [datetime.timedelta(1), None, datetime.timedelta(2)],
+    "list of NumPy's": [np.timedelta64(1, "D"), None, np.timedelta64(48, "h")],
+    "pandas": pd.Series(pd.to_timedelta([1, None, 2], unit="D")),
+    "pandas Arrow": pd.Series(pd.to_timedelta([1, None, 2], unit="D")).astype("duration[s][pyarrow]"),
+    "polars": pl.Series([datetime.timedelta(1), None, datetime.timedelta(2)]),
+    "Arrow": pa.array([datetime.timedelta(1), None, datetime.timedelta(2)]),
+}
+
+
+@pytest.mark.parametrize("y", SPANS.values(), ids=SPANS)
+def test_spans_of_time_are_classes_and_no_targets_until_they_are_counted_as_advised(y):
+    assert_array_equal(partition(y).codes, [0, 1])  # as dates are
+    for several in (False, True):
+        with pytest.raises(ValueError, match=r"y holds .*timedelta.*, but a regressor needs numbers\. Count"):
+            partition_targets(y, several=several)
+    seconds = np.asarray(y, "timedelta64[ns]") / np.timedelta64(1, "s")
+    assert_array_equal(partition_targets(seconds).targets, [86_400.0, 172_800.0])
+
+
+def test_a_span_of_time_beside_a_number_is_no_target():
+    for other in (1, 1.5):
+        with pytest.raises(ValueError, match="Count a unit of time"):
+            partition_targets([other, np.timedelta64(1, "D"), np.timedelta64(2, "D")])
 
 
 SEVERAL = {

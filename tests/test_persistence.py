@@ -1,3 +1,4 @@
+import io
 import json
 import pickle
 import zipfile
@@ -5,6 +6,7 @@ from datetime import date
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectKBest, f_classif
@@ -17,7 +19,10 @@ from sklearn.preprocessing import FunctionTransformer, StandardScaler
 import kernelweave
 from kernelweave import (
     RBF,
+    AlignedKernelLearner,
+    CGBoostClassifier,
     FromCallable,
+    HarmonicClassifier,
     Linear,
     ManifoldKernel,
     MKLClassifier,
@@ -32,7 +37,7 @@ from kernelweave import (
 )
 from kernelweave.kernels.cluster import ClusterKernel, DiffusionKernel
 from kernelweave.model_selection import SigmoidCalibratedClassifier, labeled_scorer
-from kernelweave.persistence import _is_of_sklearn, load, load_with_about, save
+from kernelweave.persistence import _is_known, load, load_with_about, save
 from kernelweave.tables import TableError
 
 skops = pytest.importorskip("skops.io")
@@ -115,6 +120,126 @@ def test_a_file_holds_the_eigenfunctions_of_a_base_once(tmp_path):
     assert sum(len(pickle.dumps(group.bound)) for group in model.expansion_.groups) < 12_000  # the sample has 32,000
 
 
+SPARSE_FORMS = [sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.csc_array]
+
+
+@pytest.mark.parametrize("form", SPARSE_FORMS)
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: SSMKClassifier([Linear(), ManifoldKernel(RBF(), n_landmarks=20)]),
+        lambda: CGBoostClassifier(penalty="rkhs"),
+        lambda: MKLClassifier([RBF(), Normalized(Linear())]),
+        lambda: HarmonicClassifier(),
+        lambda: HarmonicClassifier(metric="euclidean", weights="self_tuning"),
+        lambda: make_pipeline(AlignedKernelLearner([Linear(), RBF()]), KNeighborsClassifier(algorithm="brute")),
+        lambda: KNeighborsClassifier(algorithm="brute"),
+    ],
+    ids=["deformed", "boosted", "one sum", "angles", "distances", "pipeline", "of scikit-learn"],
+)
+def test_a_loaded_model_of_sparse_rows_predicts_the_same(make, form, data, tmp_path):
+    X, y = data
+    thin = form(np.where(np.abs(X) > 0.3, X, 0.0))
+    model = make().fit(thin[:40] if form in SPARSE_FORMS[:2] else form(thin.tocsr()[:40]), y[:40].astype(str))
+    save(model, tmp_path / "m.skops")
+    again = load(tmp_path / "m.skops")
+    for rows in (thin, X):
+        np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
+
+
+def crafted(path, change=lambda node: node, **arrays):
+    """Rewrite a model file: how its schema describes the model, and arrays of its sparse matrices."""
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    schema = json.loads(parts["schema.json"])
+    schema["content"]["model"] = change(schema["content"]["model"])
+    parts["schema.json"] = json.dumps(schema).encode()
+    for name in [name for name in parts if name.endswith(".npz") and arrays]:
+        file = io.BytesIO()
+        np.savez(file, **{**np.load(io.BytesIO(parts[name])), **arrays})
+        parts[name] = file.getvalue()
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+def named(node, name, loader):
+    """The node as one of another type and loader."""
+    module, _, attribute = name.rpartition(".")
+    return {**node, "__module__": module, "__class__": attribute, "__loader__": loader}
+
+
+def corner(path, form=sparse.csr_matrix):
+    """Save a sparse matrix of shape (2, 3) with three entries, in place of a model."""
+    save(form(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])), path)
+
+
+def test_a_file_that_is_rewritten_as_it_was_is_loaded(tmp_path):
+    corner(tmp_path / "m.skops")
+    crafted(tmp_path / "m.skops", shape=np.array([2, 3]))
+    assert load(tmp_path / "m.skops").toarray().tolist() == [[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]
+
+
+@pytest.mark.parametrize("form", [sparse.csr_matrix, sparse.csr_array])
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"indices": np.array([0, 10**9, 1])},
+        {"indices": np.array([0, -(10**9), 1])},
+        {"indptr": np.array([0, 10**9, 3])},
+        {"indptr": np.array([0, 10**9, 0])},  # the last pointer is the number of entries: scipy has nothing to check
+        {"indptr": np.array([0, 10**9, -1])},
+        {"indptr": np.array([0, 3, 10**9])},
+        {"indptr": np.array([1, 2, 3])},
+        {"indptr": np.array([0, 3])},
+        {"shape": np.array([2, 2])},
+        {"shape": np.array([10**9, 3])},
+        {"data": np.ones(2)},
+        {"data": np.array(["a", "b", "c"])},
+        {"data": np.ones((3, 1, 1)), "format": np.array(b"bsr")},
+        {"format": np.array(b"csc"), "shape": np.array([3, 2])},
+        {"format": np.array(b"none")},
+    ],
+    ids=lambda arrays: " ".join(f"{name} {value.tolist()}" for name, value in arrays.items()),
+)
+def test_a_sparse_matrix_that_is_not_what_it_says_is_refused(arrays, form, tmp_path):
+    corner(tmp_path / "m.skops", form)
+    crafted(tmp_path / "m.skops", **arrays)
+    with pytest.raises(ValueError, match=rf"is not a model file .*{form.__name__}.*get it anew"):
+        load(tmp_path / "m.skops")
+
+
+@pytest.mark.parametrize(
+    "loader, content",
+    [
+        ("ObjectNode", lambda node: {"content": node}),  # would take arrays of the file for indices as they come
+        ("ConstructorFromReduceNode", lambda node: {"content": node}),
+        ("ListNode", lambda node: {"content": [node]}),
+        ("TypeNode", lambda node: {}),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_sparse_matrix_is_built_in_the_way_that_is_checked_and_in_no_other(loader, content, tmp_path):
+    save({"indptr": np.array([0, 10**9, 0])}, tmp_path / "m.skops")
+    crafted(tmp_path / "m.skops", lambda node: named(content(node), "scipy.sparse._csr.csr_matrix", loader))
+    with pytest.raises(ValueError, match=r"does not load from files: scipy.sparse._csr.csr_matrix"):
+        load(tmp_path / "m.skops")
+
+
+def test_a_sparse_matrix_says_which_it_is(tmp_path):
+    corner(tmp_path / "m.skops")  # skops trusts the base of all of them, and checks none
+    change = lambda node: named(node, "scipy.sparse._matrix.spmatrix", "SparseMatrixNode")  # noqa: E731
+    crafted(tmp_path / "m.skops", change, indices=np.array([0, 10**9, 1]))
+    with pytest.raises(ValueError, match=r"does not load from files: scipy.sparse._matrix.spmatrix"):
+        load(tmp_path / "m.skops")
+
+
+def test_other_sparse_matrices_are_not_saved(tmp_path):
+    with pytest.raises(ValueError, match=r"could not be loaded again: scipy.sparse._coo.coo_matrix"):
+        corner(tmp_path / "m.skops", sparse.coo_matrix)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_objects_of_other_packages_are_refused(data, tmp_path):
     X, y = data
     model = make_pipeline(FunctionTransformer(json.loads, validate=False), SSMKClassifier())
@@ -190,10 +315,26 @@ def test_what_comes_from_scikit_learn_is_loaded(make, data, tmp_path):
         ("sklearn.neighbors._kd_tree.KDTree", False),
         ("sklearn.no_such_module.Thing", False),
         ("sklearn_other.Thing", False),
+        ("kernelweave.kernels.pointwise.RBF", True),
+        ("kernelweave.solvers.result.Status", True),
+        ("kernelweave.persistence.os", False),
+        ("kernelweave.persistence.os.system", False),
+        ("kernelweave.tables.atomic_write", False),
+        ("kernelweave.kernels.graph.import_module", False),
+        ("kernelweave.kernels.graph.NearestNeighbors", False),
     ],
 )
 def test_names_in_a_file_are_looked_up_before_they_are_trusted(name, is_loaded):
-    assert _is_of_sklearn(name) is is_loaded
+    assert _is_known(name) is is_loaded
+
+
+def test_a_file_cannot_call_functions_of_kernelweave(tmp_path):
+    save([str(tmp_path / "written"), b"by the file"], tmp_path / "m.skops")
+    name = "kernelweave.tables.atomic_write"
+    crafted(tmp_path / "m.skops", lambda node: named({"content": node}, name, "ConstructorFromReduceNode"))
+    with pytest.raises(ValueError, match=f"does not load from files: {name}"):
+        load(tmp_path / "m.skops")
+    assert [path.name for path in tmp_path.iterdir()] == ["m.skops"]
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps([1, 2])])

@@ -18,20 +18,23 @@ if, and only if, it is one of them.
 
 from __future__ import annotations
 
+import datetime
 import numbers
 import sys
-import warnings
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
-from sklearn.utils import column_or_1d
+from sklearn.exceptions import DataConversionWarning
+
+from .caller import warn_caller
 
 __all__ = [
     "Partition",
     "TargetPartition",
+    "column",
     "factorize",
     "is_unlabeled",
     "labeled_values",
@@ -44,6 +47,7 @@ Mask = NDArray[np.bool_]
 
 # What a label cannot be: a row has one label, and scikit-learn does not take bytes or complex numbers either.
 NOT_A_LABEL = (bytes, complex, np.complexfloating, list, tuple, set, dict, np.ndarray)
+SPANS = (np.timedelta64, datetime.timedelta)  # of time; to NumPy they are whole numbers, of whatever unit
 
 
 class _Rows:
@@ -286,6 +290,30 @@ def factorize(values: NDArray[Any], name: str = "y", unlabeled: Any = "auto") ->
     return _object_array(ordered), codes
 
 
+def column(y: Any, name: str = "y") -> NDArray[Any]:
+    """y as a one-dimensional array that has lost nothing; one column of shape (n_samples, 1) with a warning."""
+    if y is None:
+        raise ValueError(
+            f"Learning requires {name} to be passed, but the target {name} is None. Pass one label a row, "
+            "and NaN or None where it is not known."
+        )
+    values = np.empty(0) if issparse(y) else _array(y)
+    if values.ndim == 2 and values.shape[1] == 1:
+        warn_caller(
+            f"A column-vector {name} was passed when a 1d array was expected. Please change the shape of {name} to "
+            "(n_samples,), for example using ravel().",
+            DataConversionWarning,
+        )
+        return values[:, 0]
+    if values.ndim != 1 or issparse(y):
+        what = "a sparse matrix" if issparse(y) else f"an array of shape {values.shape}"
+        raise ValueError(
+            f"{name} should be a 1d array, got {what} instead. Pass one label a row; for several outputs fit "
+            "one estimator a column."
+        )
+    return values
+
+
 def _columns(y: Any) -> list[NDArray[Any]] | None:
     """The columns of y where it has two or more."""
     values = np.empty(0) if y is None or issparse(y) else _array(y)
@@ -308,12 +336,13 @@ def _targets(y: Any, name: str) -> tuple[Mask, NDArray[np.float64]]:
     """The mask of the rows without a target, and the targets of the others."""
     mask, values = _labeled(y, unlabeled=None, name=name)
     # an object array may still hold numbers, such as Decimal
-    stranger = [] if values.dtype.kind in "biuf" else [v for v in values if not isinstance(v, numbers.Number)]
-    if stranger:
-        raise ValueError(
-            f"{name} holds {stranger[0]!r}, but a regressor needs numbers. Convert y to floats, with NaN where a "
-            "target is not known, or use a classifier."
-        )
+    doubtful: Any = [] if values.dtype.kind in "biuf" else values
+    stranger = next((v for v in doubtful if isinstance(v, SPANS) or not isinstance(v, numbers.Number)), None)
+    if stranger is not None:
+        way = "Convert y to floats, with NaN where a target is not known, or use a classifier."
+        if isinstance(stranger, SPANS):
+            way = "Count a unit of time, say seconds: numpy.asarray(y, 'timedelta64[ns]') / numpy.timedelta64(1, 's')."
+        raise ValueError(f"{name} holds {stranger!r}, but a regressor needs numbers. {way}")
     return mask, values.astype(np.float64)
 
 
@@ -346,12 +375,10 @@ def _marked(present: NDArray[Any], any_missing: bool, unlabeled: Any, classes: A
     # beside strings -1 cannot be a class: it is scikit-learn's marker in an object array
     if minus_one.all() or not minus_one.any() or (others != others[0]).any() or isinstance(others[0], str):
         return minus_one
-    warnings.warn(
+    warn_caller(
         f"y holds just -1 and {others[0]}: both are read as classes, and no row as unlabelled. If two "
         "classes are meant, say so with unlabeled=None, or code them as 0 and 1. If -1 marks unlabelled "
-        "rows, say so with unlabeled=-1, or write NaN or None there; rows of a second class are then needed.",
-        UserWarning,
-        stacklevel=4,
+        "rows, say so with unlabeled=-1, or write NaN or None there; rows of a second class are then needed."
     )
     return nothing
 
@@ -375,7 +402,7 @@ def _whole(values: NDArray[Any]) -> bool:
 
 def _read(y: Any, name: str) -> tuple[Mask, NDArray[Any]]:
     """The mask of the missing values (line 1 of the rule), and the values that are there."""
-    values = _column(y, name)
+    values = column(y, name)
     kind = values.dtype.kind
     if kind == "O":
         missing = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
@@ -399,25 +426,6 @@ def _read(y: Any, name: str) -> tuple[Mask, NDArray[Any]]:
             "value is not known, and leave out or clip what is too large."
         )
     return missing, present
-
-
-def _column(y: Any, name: str) -> NDArray[Any]:
-    """y as a one-dimensional array."""
-    if y is None:
-        raise ValueError(
-            f"Learning requires {name} to be passed, but the target {name} is None. Pass one label a row, "
-            "and NaN or None where it is not known."
-        )
-    values = np.empty(0) if issparse(y) else _array(y)
-    if values.ndim == 2 and values.shape[1] == 1:
-        return column_or_1d(values, warn=True)
-    if values.ndim != 1 or issparse(y):
-        what = "a sparse matrix" if issparse(y) else f"an array of shape {values.shape}"
-        raise ValueError(
-            f"{name} should be a 1d array, got {what} instead. Pass one label a row; for several outputs fit "
-            "one estimator a column."
-        )
-    return values
 
 
 def _array(y: Any) -> NDArray[Any]:

@@ -3,15 +3,23 @@
 The file is skops': it holds data and the names of types, never pickled code. Loading builds objects of numpy,
 scipy, scikit-learn and kernelweave only; a file that names any other type is refused. Of scikit-learn these are classes
 written in Python and the functions of its metrics and feature selection; its trees and neighbor trees are not, since
-their compiled code follows indices out of the file unchecked. What could not be loaded again is not saved either.
+their compiled code follows indices out of the file unchecked. So does that of sparse matrices, hence theirs are checked
+before anything is built. What could not be loaded again is not saved either.
 """
 
 from __future__ import annotations
 
 import importlib
+import io
+import json
 import os
+from collections.abc import Iterator
 from importlib.metadata import version
 from typing import Any
+from zipfile import ZipFile
+
+import numpy as np
+from scipy.sparse import load_npz
 
 from .tables import atomic_write
 
@@ -19,6 +27,8 @@ FORMAT = 3
 HARMLESS = {"numpy.dtype"}  # data that skops asks about
 UNCHECKED = {"sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"}  # Python around compiled code
 NUMERIC = ("sklearn.metrics.", "sklearn.feature_selection.")  # whose functions do nothing but compute
+SPARSE = {f"scipy.sparse._{form}.{form}_{kind}" for form in ("csr", "csc") for kind in ("array", "matrix")}
+SPARSE_LOADER = "SparseMatrixNode"  # of skops: the one that reads arrays which scipy has written
 HEAP_TYPE = 1 << 9  # flag of CPython for classes that are not compiled in
 
 
@@ -61,7 +71,7 @@ def packed(model: Any, **about: Any) -> bytes:
     try:
         data = skops.dumps(content)
         types = skops.get_untrusted_types(data=data)
-        foreign = _foreign(types)
+        foreign = _foreign(types, io.BytesIO(data))
         if not foreign:
             skops.loads(data, trusted=types)
     except Exception as error:  # whatever skops and the objects in the model raise
@@ -85,11 +95,12 @@ def load_with_about(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     skops = require_skops()
     try:
         types = skops.get_untrusted_types(file=path)
+        foreign = _foreign(types, path)
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 - zipfile, json and skops each have errors of their own
         raise ValueError(f"{os.fspath(path)} is not a model file of kernelweave ({error}).") from None
-    if foreign := _foreign(types):
+    if foreign:
         raise ValueError(
             f"{os.fspath(path)} holds objects that kernelweave does not load from files: {', '.join(foreign)}. If you "
             "trust the file, load it with skops.io.load(path, trusted=[...])."
@@ -109,16 +120,65 @@ def require_skops() -> Any:
     return skops.io
 
 
-def _foreign(types: list[str]) -> list[str]:
-    """Return those of the types that are not loaded from files."""
-    ours = [name for name in types if name.startswith("kernelweave.") or name in HARMLESS]
-    return [name for name in types if name not in ours and not _is_of_sklearn(name)]
+def _foreign(types: list[str], file: Any) -> list[str]:
+    """Return the types in a file that are not loaded from files; refuse one whose sparse matrices are damaged."""
+    found = {name for name in types if name not in HARMLESS | SPARSE and not _is_known(name)}
+    with ZipFile(file) as archive:
+        for node in _nodes(archive):
+            name, is_read = f"{node['__module__']}.{node['__class__']}", node["__loader__"] == SPARSE_LOADER
+            if is_read and name in SPARSE:
+                _check_sparse(name, archive.read(node["file"]))
+            elif is_read or name in SPARSE:  # of these nothing is checked
+                found.add(name)
+    return sorted(found)
 
 
-def _is_of_sklearn(name: str) -> bool:
-    """Return whether scikit-learn itself defines this class or numeric function, in Python."""
+def _nodes(archive: ZipFile) -> Iterator[dict[str, Any]]:
+    """Yield the description of each object in a file of skops."""
+    waiting = [json.loads(archive.read("schema.json"))]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            waiting.extend(item.values())
+            if isinstance(item.get("__loader__"), str):  # a dict of the model may have such a key, not such a value
+                yield item
+        elif isinstance(item, list):
+            waiting.extend(item)
+
+
+def _check_sparse(name: str, content: bytes) -> None:
+    """Refuse a sparse matrix that is not of the named type, or whose indices point outside of it."""
+    remedy = "the file is damaged or was tampered with; get it anew from where it was written"
+    try:
+        matrix = load_npz(io.BytesIO(content))
+    except Exception as error:  # whatever numpy, scipy and zipfile raise
+        raise ValueError(f"it holds a {name} that cannot be read, {error}: {remedy}") from error
+    if f"{type(matrix).__module__}.{type(matrix).__name__}" != name or not _is_sound(matrix):
+        raise ValueError(f"it holds a {name} whose indices point outside of it: {remedy}")
+
+
+def _is_sound(matrix: Any) -> bool:
+    """Return whether all indices point into the matrix.
+
+    ``matrix.check_format()`` does not say so: where the last pointer, which is the number of entries, is not positive,
+    it looks at no other.
+    """
+    arrays = pointers, indices, data = matrix.indptr, matrix.indices, matrix.data
+    if matrix.ndim != 2 or any(array.ndim != 1 for array in arrays) or data.dtype.kind not in "biuf":
+        return False
+    n_lines, n_places = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
+    if len(pointers) != n_lines + 1 or pointers[0] != 0 or not pointers[-1] == len(indices) == len(data):
+        return False
+    return bool(np.all(pointers[:-1] <= pointers[1:]) and np.all((indices >= 0) & (indices < n_places)))
+
+
+def _is_known(name: str) -> bool:
+    """Return whether kernelweave or scikit-learn itself defines this class or numeric function, in Python.
+
+    Functions of kernelweave are none of a model's parts, and some write files: a file could have them called.
+    """
     module, _, attribute = name.rpartition(".")
-    if not module.startswith("sklearn.") or name in UNCHECKED:
+    if not module.startswith(("kernelweave.", "sklearn.")) or name in UNCHECKED:
         return False
     try:
         thing = getattr(importlib.import_module(module), attribute)

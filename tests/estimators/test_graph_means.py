@@ -87,6 +87,15 @@ def test_sparse_rows_give_the_means_of_dense_ones(rows):
     np.testing.assert_allclose(dense, thin, atol=1e-8)
 
 
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("n_columns", [3, 21])  # with a tree of neighbours, and without
+def test_means_around_sparse_rows_are_those_around_dense_ones(metric, n_columns, rows):
+    X, values = np.tile(rows[0] + 5.0, n_columns // 3), rows[1]
+    new = X[:5] + 0.1
+    means = neighbor_means(X, "gaussian", metric=metric)
+    np.testing.assert_array_equal(means.means(sparse.csr_array(new), values), means.means(new, values))
+
+
 def test_means_by_a_kernel_are_weighted_by_it(rows):
     X, values = rows
     kernel = RBF(0.5).bind(X, np.random.default_rng(0))

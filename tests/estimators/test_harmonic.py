@@ -264,6 +264,20 @@ def test_strings_none_frames_and_sparse_rows():
         np.testing.assert_allclose(model.predict_proba(form(X)), plain.predict_proba(X), atol=1e-6)
 
 
+@pytest.mark.parametrize("kernel", [None, RBF(0.5)], ids=str)
+@pytest.mark.parametrize("metric", ["euclidean", "cosine"])
+@pytest.mark.parametrize("n_columns", [2, 20])  # with a tree of neighbours, and without
+def test_sparse_rows_are_predicted_as_dense_ones_by_a_model_of_dense_rows(kernel, metric, n_columns):
+    X, y, _ = moons(17)
+    X = np.tile(X + 2.0, n_columns // 2)  # far from zero, which is not where distances are measured from
+    number = np.where(np.arange(len(y)) < 20, X[:, 0], np.nan)
+    options = {"kernel": kernel, "metric": metric}
+    for model in (HarmonicClassifier(**options).fit(X, y), HarmonicRegressor(**options).fit(X, number)):
+        predict = getattr(model, "predict_proba", model.predict)
+        for form in (sparse.csr_array, sparse.csc_matrix):
+            np.testing.assert_allclose(predict(form(X[::2] + 0.1)), predict(X[::2] + 0.1), rtol=1e-9)
+
+
 def test_sparse_rows_are_compared_by_their_angle():
     X, y, _ = moons(17)
     X = X + 2.0

@@ -296,7 +296,7 @@ class CGBoostClassifier(ClassifierMixin, SupervisedClasses, _EarlyStopping):
         require(type(self).__name__, "nu", self.nu, share, "None or a number above 0 and at most 1")
 
     def _read_labels(self, y: Any, found: Partition) -> np.ndarray:
-        refuse_unlabeled(y, type(self).__name__, "SSMKClassifier")
+        y = refuse_unlabeled(y, type(self).__name__, "SSMKClassifier")
         labels = labeled_values(y, unlabeled=None, name="y_val")[1]
         known = found.classes.tolist()
         unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in known]

@@ -77,7 +77,8 @@ class NeighborMeans:
         """Return the means around the rows of ``X``, shape (n_new, n_columns)."""
         out = np.empty((X.shape[0], values.shape[1]))
         for rows in batches(X.shape[0], self.n_neighbors * (values.shape[1] + 4) + X.shape[1]):
-            distances, neighbors = self.search.kneighbors(self._placed(X[rows]))
+            new = X[rows].toarray() if sparse.issparse(X) and not sparse.issparse(self.points) else X[rows]
+            distances, neighbors = self.search.kneighbors(self._placed(new))  # placed as the rows were
             weights = self._weigh(distances, neighbors)
             weights /= weights.sum(axis=1, keepdims=True)
             out[rows] = np.einsum("ij,ijc->ic", weights, values[neighbors])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,7 +9,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Tags, check_consistent_length
 
-from ..labels import Partition, TargetPartition, is_unlabeled, labeled_values, partition, partition_targets
+from ..caller import warn_caller
+from ..labels import Partition, TargetPartition, column, is_unlabeled, labeled_values, partition, partition_targets
 from .base import KernelEstimator, Sample, is_nonnegative, require
 
 
@@ -49,14 +49,11 @@ class SupervisedClasses(ClassOutputs):
     """Classes of which every row must have one; -1 is a class like any other."""
 
     def _partition(self, y: Any) -> Partition:
-        refuse_unlabeled(y, type(self).__name__, "SSMKClassifier")
-        found = partition(y, unlabeled=None)
+        found = partition(refuse_unlabeled(y, type(self).__name__, "SSMKClassifier"), unlabeled=None)
         if found.n_classes > 2 and -1 in found.classes.tolist():
-            warnings.warn(
+            warn_caller(
                 f"y holds -1 beside {found.n_classes - 1} other classes; {type(self).__name__} takes it for a class "
-                "like any other. If it marks unlabelled rows, leave them out or use SSMKClassifier.",
-                UserWarning,
-                stacklevel=5,
+                "like any other. If it marks unlabelled rows, leave them out or use SSMKClassifier."
             )
         return found
 
@@ -103,8 +100,7 @@ class SupervisedNumbers(NumberOutputs):
     """Numbers of which every row must have one."""
 
     def _partition(self, y: Any) -> TargetPartition:
-        refuse_unlabeled(y, type(self).__name__, "SSMKRegressor")
-        return partition_targets(y)
+        return partition_targets(refuse_unlabeled(y, type(self).__name__, "SSMKRegressor"))
 
 
 class SemiSupervisedNumbers(RegressorMixin):
@@ -129,14 +125,16 @@ class SemiSupervisedNumbers(RegressorMixin):
         return tags
 
 
-def refuse_unlabeled(y: Any, owner: str, other: str) -> None:
-    """Refuse rows without a label, and name the estimator that makes use of them."""
-    n_unlabeled = int(is_unlabeled(y, unlabeled=None).sum())
+def refuse_unlabeled(y: Any, owner: str, other: str) -> np.ndarray:
+    """Return y as one column; refuse rows without a label, and name the estimator that makes use of them."""
+    labels = column(y)  # read once: a warning about its shape is given once
+    n_unlabeled = int(is_unlabeled(labels, unlabeled=None).sum())
     if n_unlabeled:
         raise ValueError(
             f"Input y contains NaN: {n_unlabeled} rows of y have no label, and {owner} learns from labelled rows only. "
             f"Leave them out, or use {other}, which makes use of them."
         )
+    return labels
 
 
 def winners(values: np.ndarray) -> np.ndarray:
