@@ -153,7 +153,8 @@ def peer(solver, form, m, ridge, limit):
     except subprocess.TimeoutExpired:
         return {"seconds": time.perf_counter() - begin, "stopped": True}
     if done.returncode:
-        return {"failed": done.stderr.strip().splitlines()[-1][:200]}
+        said = done.stderr.strip().splitlines() or [f"ended with {done.returncode}"]  # killed for want of memory, say
+        return {"failed": said[-1][:200]}
     return json.loads(done.stdout.splitlines()[-1])
 
 
