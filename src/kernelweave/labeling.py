@@ -21,7 +21,8 @@ from sklearn.svm import SVC, SVR
 
 from . import filling
 from .estimators.ssmk import SSMKClassifier, SSMKRegressor
-from .kernels.library import KernelLibrary, deformed_kernels
+from .kernels.defaults import deformed_kernels
+from .kernels.library import KernelLibrary
 from .kernels.pointwise import Linear, rbf_family
 from .kernels.wrappers import OnColumns
 from .model_selection import SemiSupervisedSplit, SigmoidCalibratedClassifier

@@ -29,18 +29,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
-from .caller import warn_caller
-
-__all__ = [
-    "Partition",
-    "TargetPartition",
-    "column",
-    "factorize",
-    "is_unlabeled",
-    "labeled_values",
-    "partition",
-    "partition_targets",
-]
+from .warn import warn_caller
 
 Rows = NDArray[np.intp]
 Mask = NDArray[np.bool_]
@@ -131,6 +120,10 @@ class Partition(_Rows):
         if not 0 <= k < self.n_classes:
             raise IndexError(f"k must be a class number from 0 to {self.n_classes - 1}, got {k}.")
         return np.where(self.codes == k, 1.0, -1.0)
+
+    def one_vs_rest(self) -> list[NDArray[np.float64]]:
+        """The signs of each problem: one for two classes, +1 for the second; else one for each class."""
+        return [self.signs(k) for k in ([1] if self.n_classes == 2 else range(self.n_classes))]
 
     def indicator(self) -> NDArray[np.float64]:
         """The 0/1 matrix of shape (n_labeled, n_classes) that has a one where a row is of a class."""

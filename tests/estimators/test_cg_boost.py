@@ -26,7 +26,7 @@ from kernelweave import (
     Polynomial,
     Sigmoid,
 )
-from kernelweave.kernels.library import default_library
+from kernelweave.kernels.defaults import plain_library
 from kernelweave.solvers.result import Status
 
 
@@ -91,7 +91,7 @@ def test_strata_evaluate_fewer_columns_a_round_and_end_with_a_full_scan(penalty)
         pricing: CGBoostClassifier(pricing=pricing, penalty=penalty).fit(X, y).history_
         for pricing in ("stratified", "full")
     }
-    n_columns = 150 * len(default_library())
+    n_columns = 150 * len(plain_library())
     assert {record["n_evaluated"] for record in runs["full"]} == {n_columns}
     evaluated = [record["n_evaluated"] for record in runs["stratified"]]
     assert np.mean(evaluated) < 0.8 * n_columns

@@ -31,7 +31,7 @@ from kernelweave import (
 )
 from kernelweave.estimators import stacking
 from kernelweave.estimators.composite import SOLVERS
-from kernelweave.kernels.library import default_library
+from kernelweave.kernels.defaults import plain_library
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(), Linear()]
@@ -240,7 +240,7 @@ def test_a_callback_sees_steps_and_may_stop():
         model.fit(X, y)
     assert model.status_ is Status.CALLBACK
     assert [state.iteration for state in states] == [0, 1]
-    assert all(state.weights.shape == (len(default_library()),) and state.target == 1e-9 for state in states)
+    assert all(state.weights.shape == (len(plain_library()),) and state.target == 1e-9 for state in states)
     assert model.certificate_.gap == min(state.gap for state in states)
 
 

@@ -356,9 +356,9 @@ def test_parameters_of_the_kernel_are_set_by_name():
 X0, Y0, _ = moons(23)
 BAD_INPUT = {
     "n_neighbors": ({"n_neighbors": 0}, "HarmonicClassifier got n_neighbors=0; expected a whole number, 1 or more"),
-    "metric": ({"metric": "manhattan"}, "metric='manhattan'; expected one of 'auto', 'euclidean', 'cosine'"),
-    "weights": ({"weights": None}, "weights=None; expected one of 'gaussian', 'binary', 'self_tuning'"),
-    "tol": ({"tol": 0.0}, "tol=0.0; expected a positive number"),
+    "metric": ({"metric": "manhattan"}, 'metric=\'manhattan\'; expected "auto", "euclidean" or "cosine"'),
+    "weights": ({"weights": None}, 'weights=None; expected "gaussian", "binary" or "self_tuning"'),
+    "tol": ({"tol": 0.0}, "tol=0.0; expected a positive finite number"),
     "max_iter": ({"max_iter": 1.5}, "max_iter=1.5; expected a whole number, 1 or more"),
     "class_prior in words": ({"class_prior": "even"}, "class_prior='even'; expected \"labeled\", None, the share"),
     "class_prior above 1": ({"class_prior": 1.5}, "class_prior=1.5; expected"),

@@ -5,7 +5,7 @@ from sklearn.base import clone
 
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.mixture import kernel_usage
-from kernelweave.kernels.learned import KernelExpansion
+from kernelweave.kernels.expansion import KernelExpansion
 from kernelweave.solvers.reference import full_lp
 
 

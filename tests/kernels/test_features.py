@@ -5,8 +5,8 @@ import pytest
 import sklearn
 
 from kernelweave.kernels.base import BoundKernel
+from kernelweave.kernels.expansion import ExpansionGroup, KernelExpansion
 from kernelweave.kernels.features import BoundFeatures, BoundUnits, FeatureMap
-from kernelweave.kernels.learned import ExpansionGroup, KernelExpansion
 
 WHOLE = slice(None)
 N_ROWS, N_NEW = 40, 9

@@ -17,7 +17,8 @@ from kernelweave import (
     Preprocessed,
     rbf_family,
 )
-from kernelweave.kernels.library import Entry, as_library, default_library
+from kernelweave.kernels.defaults import plain_library
+from kernelweave.kernels.library import Entry
 
 N_ROWS = 23
 
@@ -117,7 +118,7 @@ def test_a_name_taken_from_the_repr_follows_the_kernel():
 @pytest.mark.parametrize(
     "library",
     [
-        default_library(),
+        plain_library(),
         KernelLibrary([Linear(), Linear(), ("narrow", RBF(multiple=4.0))]),
         KernelLibrary([2.0 * (Linear() + RBF()), OnColumns(RBF(), "a*", missing="center", source="A")]),
         KernelLibrary([Preprocessed(make_pipeline(StandardScaler(), RBFSampler(n_components=7)), Linear() * RBF())]),
@@ -132,22 +133,8 @@ def test_repr_evaluates_to_an_equal_library(library):
     assert not any("\n" in name for name in library.names)
 
 
-def test_the_default_library_is_linear_quadratic_and_a_family_of_rbf_kernels():
-    kernels = [entry.kernel for entry in default_library().entries]
-    assert kernels == [Linear(), Polynomial(), *rbf_family()]
-    assert as_library(None) == default_library()
-
-
-def test_whatever_a_user_passes_becomes_a_library():
-    library = KernelLibrary([RBF()])
-    assert as_library(library) is library
-    assert as_library(RBF()) == as_library([RBF()]) == library
-    with pytest.raises(TypeError, match="A kernel library holds kernels such as"):
-        as_library("rbf")
-
-
 def test_clone_shares_the_library_and_pickling_keeps_it():
-    library = default_library()
+    library = plain_library()
     assert clone(library) is library
     assert pickle.loads(pickle.dumps(library)) == library
 

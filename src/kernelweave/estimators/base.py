@@ -15,7 +15,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ..kernels.base import Kernel
 from ..kernels.bound_library import BoundLibrary
-from ..kernels.library import KernelLibrary, as_library
+from ..kernels.defaults import as_library
+from ..kernels.library import KernelLibrary
 from ..labels import Partition
 from ..solvers.result import Status
 

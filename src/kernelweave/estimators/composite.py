@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels.bound_library import BoundLibrary
-from ..kernels.learned import KernelExpansion
+from ..kernels.expansion import KernelExpansion
 from ..solvers import mkl
 from ..solvers.kernel_stack import KernelStack, Member
 from ..solvers.result import Certificate, SolverResult, Status

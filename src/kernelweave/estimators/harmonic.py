@@ -2,129 +2,52 @@
 
 from __future__ import annotations
 
-import warnings
-from abc import abstractmethod
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from scipy import sparse
+from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils import Tags
 
 from ..kernels.base import ALL, BoundKernel, require_kernel
+from ..kernels.checks import require_finite
+from ..kernels.defaults import neighbor_metric
 from ..kernels.graph import EDGE_WEIGHTS, METRICS, neighbor_graph
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
-from ..labels import Partition, TargetPartition
+from ..labels import Partition, partition, partition_targets
+from ..parameters import COUNT, POSITIVE, READ_LATER, one_of
 from ..solvers import harmonic
-from ..solvers.result import Status
-from .base import KernelEstimator, Sample, class_shares, is_count, is_positive, require
+from ..solvers.result import Certificate, Status
+from ..warn import warn_caller
 from .graph_means import KernelMeans, NeighborMeans
-from .outputs import SemiSupervisedLabels, SemiSupervisedNumbers
+from .shared.base import KernelEstimator
+from .shared.outputs import labeled_accuracy, labeled_r2
+from .shared.sample import Sample, bind, class_shares, read_sample
 from .stacking import require_room
 
 REMEDIES = {
     Status.MAX_ITER: "Raise max_iter or tol, or accept the error.",
     Status.PRECISION: (
-        "Some rows hang on the labelled ones by next to nothing: label one of them, raise n_neighbors, or take "
+        "Some rows are almost disconnected from the labelled rows: label one of them, raise n_neighbors, or take "
         'weights="self_tuning" or "binary".'
     ),
 }
 MATRICES = 4  # of all rows by all rows, that an elimination has in memory
 ASYMMETRY = 1e-6  # of a kernel, relative to its largest value: rounding of float32
+GRAPH_CONSTRAINTS = {
+    "n_neighbors": COUNT,
+    "kernel": READ_LATER,
+    "metric": one_of("auto", *METRICS),
+    "weights": one_of(*EDGE_WEIGHTS),
+    "tol": POSITIVE,
+    "max_iter": COUNT,
+    "random_state": READ_LATER,
+}
 
 
-class HarmonicModel(KernelEstimator):
-    """What classifier and regressor share: the graph, the harmonic function, and its mean at new rows."""
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Spread the labels to all rows.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows.
-        y : array-like of shape (n_samples,), or (n_samples, n_outputs) for a regressor
-
-        Returns
-        -------
-        self
-        """
-        self._check_params()
-        sample = self._check_fit(X, y, None, self._library())
-        values = self._values(sample.partition)
-        W, extension = self._graph(sample)
-        found = harmonic.solve(
-            W, sample.partition.labeled, values, fallback=values.mean(axis=0), tol=self.tol, max_iter=self.max_iter
-        )
-        self._extension = extension
-        self.harmonic_ = found.x
-        self.unreached_ = found.extra["unreached"]
-        self.objective_ = found.objective
-        self.certificate_ = found.certificate
-        self.error_bound_ = float(found.extra["error"])
-        self.n_iter_ = max(1, found.n_iter)
-        self._status_name = found.status.name
-        self._keep(sample)
-        if found.status in REMEDIES:
-            warnings.warn(
-                f"{found.status.value} Bound on the errors of the harmonic function, relative to its range: "
-                f"{found.extra['error']:.1e}, asked for: {self.tol:.1e}. {REMEDIES[found.status]}",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
-        return self
-
-    @abstractmethod
-    def _values(self, found: Any) -> np.ndarray:
-        """Return the values at the labelled rows, shape (n_labeled, n_columns)."""
-
-    @abstractmethod
-    def _keep(self, sample: Sample) -> None:
-        """Make labels of the harmonic function."""
-
-    def _means(self, X: Any) -> np.ndarray:
-        """Return the mean of the harmonic function around each new row, shape (n_new, n_columns)."""
-        check_is_fitted(self)
-        X = self._check_rows(X, self._library(), reset=False)
-        return self._extension.means(X, self.harmonic_)
-
-    def _library(self) -> KernelLibrary:
-        """Return the kernel where there is one; the nearest neighbours take such rows as any RBF."""
-        if self.kernel is not None:
-            require_kernel(type(self).__name__, self.kernel)
-        return KernelLibrary([RBF() if self.kernel is None else self.kernel])
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        owner = type(self).__name__
-        require(owner, "n_neighbors", self.n_neighbors, is_count(self.n_neighbors), "a whole number, 1 or more")
-        for name, known in (("metric", ("auto", *METRICS)), ("weights", EDGE_WEIGHTS)):
-            value = getattr(self, name)
-            holds = isinstance(value, str) and value in known
-            require(owner, name, value, holds, "one of " + ", ".join(map(repr, known)))
-        require(owner, "tol", self.tol, is_positive(self.tol), "a positive number")
-        require(owner, "max_iter", self.max_iter, is_count(self.max_iter), "a whole number, 1 or more")
-
-    def _graph(self, sample: Sample) -> tuple[Any, NeighborMeans | KernelMeans]:
-        """Return the weights of the edges, and what extends a function on the graph to new rows."""
-        if self.kernel is not None:
-            n_rows = len(sample.kept)
-            require_room(
-                8 * MATRICES * n_rows**2,
-                f"{type(self).__name__} joins all pairs of {n_rows:,} rows where a kernel is given",
-                "Pass kernel=None for the graph of nearest neighbours, or fewer rows.",
-            )
-            kernel = self._bind(self._library(), sample, self._rng()).kernels[0]
-            return _similarities(type(self).__name__, kernel, repr(self.kernel)), KernelMeans(kernel)
-        metric = self.metric if self.metric != "auto" else "cosine" if sparse.issparse(sample.X) else "euclidean"
-        means = NeighborMeans(sample.X, self.n_neighbors, metric, self.weights)
-        W = neighbor_graph(means.points, self.n_neighbors, weights=self.weights, rng=self._rng())
-        means.learn_lengths(W)
-        return W, means
-
-
-class HarmonicClassifier(SemiSupervisedLabels, HarmonicModel):
+class HarmonicClassifier(ClassifierMixin, KernelEstimator):
     r"""Classify by the harmonic function on a graph of labelled and unlabelled rows.
 
     .. math::
@@ -202,6 +125,8 @@ class HarmonicClassifier(SemiSupervisedLabels, HarmonicModel):
     True
     """
 
+    _constraints = GRAPH_CONSTRAINTS | {"class_prior": READ_LATER, "unlabeled": READ_LATER}
+
     def __init__(
         self,
         n_neighbors: int = 10,
@@ -225,44 +150,53 @@ class HarmonicClassifier(SemiSupervisedLabels, HarmonicModel):
         self.unlabeled = unlabeled
         self.random_state = random_state
 
+    def fit(self, X: Any, y: Any) -> Self:
+        """Spread the labels to all rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
+        y : array-like of shape (n_samples,)
+            Labels; NaN, None and NA mark unlabelled rows.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        owner, library = type(self).__name__, graph_library(type(self).__name__, self.kernel)
+        sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled))
+        shares = class_shares(owner, self.class_prior, sample.partition)
+        graph = join_rows(
+            owner,
+            sample,
+            self._rng(),
+            kernel=self.kernel,
+            n_neighbors=self.n_neighbors,
+            metric=self.metric,
+            weights=self.weights,
+        )
+        fit = spread_values(graph, sample.partition.labeled, sample.partition.indicator(), self.tol, self.max_iter)
+        classes = weigh_classes(fit, sample.partition, shares, balanced=self.class_prior is not None)
+        return self._keep(sample, library, fit, classes, _extension=graph.extension)
+
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes of each row, shape (n_samples, n_classes); rows sum to 1."""
-        return self._distributions(self._means(X))
+        X = self._read_new_rows(X)
+        return distributions(self._extension.means(X, self.harmonic_), self.class_factors_)
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted class of each row."""
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
 
-    def _values(self, found: Partition) -> np.ndarray:
-        class_shares(type(self).__name__, self.class_prior, found)  # refuses wrong ones before anything is computed
-        return found.indicator()
-
-    def _keep(self, sample: Sample) -> None:
-        found: Partition = sample.partition
-        self.classes_ = found.classes.copy()
-        frequencies = np.bincount(found.codes) / found.n_labeled
-        given = class_shares(type(self).__name__, self.class_prior, found)
-        shares = frequencies if given is None else given
-        spread = np.setdiff1d(found.unlabeled, self.unreached_)
-        mass = self.harmonic_[spread].sum(axis=0)
-        self.class_factors_ = np.ones(found.n_classes)
-        if self.class_prior is not None and mass.any():
-            factors = np.divide(shares, mass, out=np.zeros(len(mass)), where=mass > 0.0)
-            factors[mass == 0.0] = factors.max()  # the class has labelled rows only
-            self.class_factors_ = factors / factors.max()
-        self.harmonic_[self.unreached_] = shares / self.class_factors_ / np.sum(shares / self.class_factors_)
-        self.label_distributions_ = self._distributions(self.harmonic_)
-        self.label_distributions_[found.labeled] = found.indicator()
-        self.transduction_ = self.classes_[self.label_distributions_.argmax(axis=1)]
-
-    def _distributions(self, values: np.ndarray) -> np.ndarray:
-        """Weigh the classes for their masses, and bring rows to sum 1."""
-        weighted = np.maximum(values, 0.0) * self.class_factors_
-        return weighted / weighted.sum(axis=1, keepdims=True)
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
+        return labeled_accuracy(self.predict(X), y, sample_weight, self.unlabeled, self.classes_)
 
 
-class HarmonicRegressor(SemiSupervisedNumbers, HarmonicModel):
+class HarmonicRegressor(RegressorMixin, KernelEstimator):
     r"""Predict numbers by the harmonic function on a graph of labelled and unlabelled rows.
 
     .. math::
@@ -310,7 +244,7 @@ class HarmonicRegressor(SemiSupervisedNumbers, HarmonicModel):
     True
     """
 
-    _takes_several = True
+    _constraints = GRAPH_CONSTRAINTS
 
     def __init__(
         self,
@@ -331,17 +265,162 @@ class HarmonicRegressor(SemiSupervisedNumbers, HarmonicModel):
         self.max_iter = max_iter
         self.random_state = random_state
 
+    def fit(self, X: Any, y: Any) -> Self:
+        """Spread the numbers to all rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Numbers; NaN, None and NA mark unlabelled rows.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        owner, library = type(self).__name__, graph_library(type(self).__name__, self.kernel)
+        sample = read_sample(self._read_rows(X), partition_targets(y, several=True))
+        graph = join_rows(
+            owner,
+            sample,
+            self._rng(),
+            kernel=self.kernel,
+            n_neighbors=self.n_neighbors,
+            metric=self.metric,
+            weights=self.weights,
+        )
+        targets = sample.partition.targets
+        fit = spread_values(graph, sample.partition.labeled, targets.reshape(len(targets), -1), self.tol, self.max_iter)
+        transduction = fit.harmonic.copy() if targets.ndim == 2 else fit.harmonic[:, 0].copy()
+        return self._keep(sample, library, fit, _extension=graph.extension, transduction_=transduction)
+
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted number of each row, or its numbers where ``y`` had several columns."""
-        values = self._means(X)
+        X = self._read_new_rows(X)
+        values = self._extension.means(X, self.harmonic_)
         return values[:, 0] if self.transduction_.ndim == 1 else values
 
-    def _values(self, found: TargetPartition) -> np.ndarray:
-        return found.targets.reshape(found.n_labeled, -1)
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
+        return labeled_r2(self.predict(X), y, sample_weight)
 
-    def _keep(self, sample: Sample) -> None:
-        several = sample.partition.targets.ndim == 2
-        self.transduction_ = self.harmonic_.copy() if several else self.harmonic_[:, 0].copy()
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The weights of the edges between rows, and what extends a function on the graph to new rows."""
+
+    W: Any
+    extension: NeighborMeans | KernelMeans
+
+
+@dataclass(frozen=True, eq=False)
+class HarmonicFit:
+    """The harmonic function at all rows, and how well it is known; fields as the attributes of the estimators."""
+
+    harmonic: np.ndarray
+    unreached: np.ndarray
+    error_bound: float
+    objective: float
+    certificate: Certificate
+    status: Status
+    n_iter: int
+
+
+@dataclass(frozen=True, eq=False)
+class ClassFit:
+    """Classes made of a harmonic function; fields as the attributes of the classifier."""
+
+    classes: np.ndarray
+    harmonic: np.ndarray
+    class_factors: np.ndarray
+    label_distributions: np.ndarray
+    transduction: np.ndarray
+
+
+def graph_library(owner: str, kernel: Any) -> KernelLibrary:
+    """Return the kernel where there is one; the nearest neighbours take such rows as any RBF."""
+    if kernel is not None:
+        require_kernel(owner, kernel)
+    return KernelLibrary([RBF() if kernel is None else kernel])
+
+
+def join_rows(
+    owner: str,
+    sample: Sample,
+    rng: np.random.Generator,
+    *,
+    kernel: Any,
+    n_neighbors: int,
+    metric: str,
+    weights: str,
+) -> Graph:
+    """Join all pairs of rows by a kernel, or each with its nearest neighbours where there is none."""
+    if kernel is not None:
+        require_room(
+            8 * MATRICES * sample.n_rows**2,
+            f"{owner} joins all pairs of {sample.n_rows:,} rows where a kernel is given",
+            "Pass kernel=None for the graph of nearest neighbours, or fewer rows.",
+        )
+        bound = bind(KernelLibrary([kernel]), sample, rng).kernels[0]
+        return Graph(_similarities(owner, bound, repr(kernel)), KernelMeans(bound))
+    means = NeighborMeans(sample.X, n_neighbors, neighbor_metric(metric, None, sample.X), weights)
+    W = neighbor_graph(means.points, n_neighbors, weights=weights, rng=rng)
+    means.learn_lengths(W)
+    return Graph(W, means)
+
+
+def spread_values(graph: Graph, labeled: np.ndarray, values: np.ndarray, tol: float, max_iter: int) -> HarmonicFit:
+    """Return the harmonic function with these values at the labelled rows; warn where it is not accurate enough."""
+    found = harmonic.solve(graph.W, labeled, values, fallback=values.mean(axis=0), tol=tol, max_iter=max_iter)
+    if found.status in REMEDIES:
+        warn_caller(
+            f"{found.status.value} Bound on the errors of the harmonic function, relative to its range: "
+            f"{found.extra['error']:.1e}, asked for: {tol:.1e}. {REMEDIES[found.status]}",
+            ConvergenceWarning,
+        )
+    return HarmonicFit(
+        harmonic=found.x,
+        unreached=found.extra["unreached"],
+        error_bound=float(found.extra["error"]),
+        objective=found.objective,
+        certificate=found.certificate,
+        status=found.status,
+        n_iter=max(1, found.n_iter),
+    )
+
+
+def weigh_classes(fit: HarmonicFit, found: Partition, shares: np.ndarray | None, *, balanced: bool) -> ClassFit:
+    """Weigh the classes such that their masses on unlabelled rows are their shares, by default those of the labels.
+
+    Rows that no path of edges joins to a labelled one get the shares themselves.
+    """
+    if shares is None:
+        shares = np.bincount(found.codes) / found.n_labeled
+    values = fit.harmonic.copy()
+    mass = values[np.setdiff1d(found.unlabeled, fit.unreached)].sum(axis=0)
+    factors = np.ones(found.n_classes)
+    if balanced and mass.any():
+        factors = np.divide(shares, mass, out=np.zeros(len(mass)), where=mass > 0.0)
+        factors[mass == 0.0] = factors.max()  # the class has labelled rows only
+        factors = factors / factors.max()
+    values[fit.unreached] = shares / factors / np.sum(shares / factors)
+    probabilities = distributions(values, factors)
+    probabilities[found.labeled] = found.indicator()
+    classes = found.classes.copy()
+    return ClassFit(classes, values, factors, probabilities, classes[probabilities.argmax(axis=1)])
+
+
+def distributions(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
+    """Weigh the classes for their masses, and bring rows to sum 1."""
+    weighted = np.maximum(values, 0.0) * factors
+    return weighted / weighted.sum(axis=1, keepdims=True)
 
 
 def _similarities(owner: str, kernel: BoundKernel, name: str) -> np.ndarray:
@@ -349,10 +428,7 @@ def _similarities(owner: str, kernel: BoundKernel, name: str) -> np.ndarray:
     W = kernel.block(ALL, ALL).astype(np.float64, copy=False)
     np.fill_diagonal(W, 0.0)
     lowest, largest = float(W.min()), float(W.max())
-    if not np.isfinite([lowest, largest]).all():
-        raise ValueError(
-            f"The kernel {name} gave values that are not finite (NaN or inf). Check it, or scale features."
-        )
+    require_finite(np.array([lowest, largest]), name)
     if lowest < 0.0:
         raise ValueError(
             f"The kernel {name} has negative values, {lowest:.3g} the lowest; {owner} takes them for weights of edges. "

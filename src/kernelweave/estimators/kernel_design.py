@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..kernels.base import require_kernel
+from ..kernels.defaults import as_library
 from ..kernels.features import FeatureMap
-from ..kernels.library import Entry, KernelLibrary, as_library
+from ..kernels.library import Entry, KernelLibrary
 from ..kernels.pointwise import RBF
 from ..kernels.spectral import count_vectors, eigenbasis
 from ..kernels.votes import VoteFeatures

@@ -24,8 +24,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels.base import ALL, BoundKernel, batches
 from ..kernels.bound_library import BoundLibrary
+from ..kernels.expansion import CombinedKernel
 from ..kernels.features import BoundFeatures, FeatureMap
-from ..kernels.learned import CombinedKernel
 from ..kernels.library import Entry, KernelLibrary
 from ..kernels.manifold import count_landmarks
 from ..kernels.spectral import EigenBasis

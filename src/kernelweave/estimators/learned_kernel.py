@@ -10,8 +10,9 @@ import numpy as np
 from sklearn.base import clone
 
 from ..kernels.base import ALL, batches
+from ..kernels.defaults import deformed_kernels
 from ..kernels.features import BoundFeatures
-from ..kernels.library import KernelLibrary, deformed_kernels
+from ..kernels.library import KernelLibrary
 from ..kernels.manifold import EXACT_ROWS
 from ..kernels.pointwise import RBF, Linear, rbf_family
 from ..model_selection import SemiSupervisedSplit

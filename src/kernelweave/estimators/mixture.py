@@ -17,7 +17,7 @@ from joblib import effective_n_jobs
 from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels.bound_library import BoundLibrary
-from ..kernels.learned import KernelExpansion
+from ..kernels.expansion import KernelExpansion
 from ..kernels.library import KernelLibrary
 from ..solvers.column_generation import SETTLING, exact_solution, generate_columns
 from ..solvers.margin import MarginRows

@@ -9,8 +9,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import Tags, check_consistent_length
 
-from ..caller import warn_caller
 from ..labels import Partition, TargetPartition, column, is_unlabeled, labeled_values, partition, partition_targets
+from ..warn import warn_caller
 from .base import KernelEstimator, Sample, is_nonnegative, require
 
 

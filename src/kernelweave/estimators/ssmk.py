@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from ..kernels.library import MANIFOLD_ROWS, KernelLibrary, deformed_kernels
+from ..kernels.defaults import MANIFOLD_ROWS, deformed_kernels
+from ..kernels.library import KernelLibrary
 from ..labels import Partition, TargetPartition
 from ..solvers.column_generation import RoundState
 from ..solvers.margin import MarginRows, classification_rows, regression_rows

@@ -24,7 +24,7 @@ import numpy as np
 from sklearn import get_config
 
 from .base import ALL, BLOCK_SHARE, BoundKernel, Rows, count
-from .learned import CombinedKernel
+from .expansion import CombinedKernel
 
 CONSTANT = 1000.0  # times the precision of the largest value: columns that deviate by less are constant up to rounding
 SMALL_BYTES = 500 * 2**20  # of all columns: below it whole blocks are read, since they may well be in the cache

@@ -14,10 +14,6 @@ from sklearn.utils import check_array
 from .base import BoundKernel, Kernel, _by_head
 from .bound_library import BoundLibrary
 from .diagnosis import KernelDiagnosis, diagnose
-from .manifold import ManifoldKernel, manifold_family
-from .pointwise import Linear, Polynomial, rbf_family
-
-MANIFOLD_ROWS = 10_000  # above so many rows the default library has no deformed kernels: for 20,000, four take 16 s
 
 
 @dataclass(frozen=True)
@@ -199,31 +195,6 @@ class KernelLibrary:
         ]
         priority = f", priority={list(self.priority)}" if self.priority else ""
         return f"KernelLibrary([{', '.join(shown)}]{priority})"
-
-
-def default_library() -> KernelLibrary:
-    """Return the library that ``kernels=None`` means."""
-    return KernelLibrary([Linear(), Polynomial(), *rbf_family()])
-
-
-def deformed_kernels(X: Any) -> list[ManifoldKernel]:
-    """Return the deformed kernels that join the default library where rows without labels are among those of ``X``.
-
-    Seven neighbours, degrees 1 and 2, ratios 10 and 100: on digits and on the six benchmarks of 100 labels that were
-    tried, they lowered the error of the 1-norm mixture in all cases (7.3 to 3.0 % on digits). None above 10,000 rows.
-    """
-    if X.shape[0] > MANIFOLD_ROWS:
-        return []
-    return manifold_family(ratios=(10.0, 100.0), n_neighbors=(7,), degrees=(1, 2))
-
-
-def as_library(kernels: Any) -> KernelLibrary:
-    """Return a library from what a user may pass as ``kernels``."""
-    if kernels is None:
-        return default_library()
-    if isinstance(kernels, KernelLibrary):
-        return kernels
-    return KernelLibrary([kernels] if isinstance(kernels, Kernel) else kernels)
 
 
 def _flattened(kernels: Any) -> Iterator[tuple[str | None, Kernel]]:

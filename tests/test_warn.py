@@ -4,7 +4,7 @@ import pytest
 from joblib import Parallel, delayed
 
 import kernelweave
-from kernelweave.caller import warn_caller
+from kernelweave.warn import warn_caller
 
 
 def inside_the_package(source):

@@ -20,7 +20,7 @@ from kernelweave import (
     manifold_family,
 )
 from kernelweave.kernels.base import BoundKernel
-from kernelweave.kernels.learned import CombinedKernel, KernelExpansion
+from kernelweave.kernels.expansion import CombinedKernel, KernelExpansion
 
 WHOLE = slice(None)
 KERNELS = [

@@ -21,7 +21,7 @@ from kernelweave import (
     SSMKClassifier,
     SSMKRegressor,
 )
-from kernelweave.estimators.outputs import ClassOutputs, NumberOutputs, winners
+from kernelweave.estimators.shared.outputs import KernelClassifier, KernelRegressor, winners
 
 
 def test_one_output_decides_by_its_sign_and_zero_is_the_first_class():
@@ -135,5 +135,5 @@ def test_rows_without_a_label_are_refused_with_the_estimator_that_takes_them(Mod
 
 
 def test_estimators_know_what_they_give_out():
-    assert issubclass(CGBoostClassifier, ClassOutputs)
-    assert issubclass(CGBoostRegressor, NumberOutputs)
+    assert issubclass(CGBoostClassifier, KernelClassifier)
+    assert issubclass(CGBoostRegressor, KernelRegressor)

@@ -1,0 +1,141 @@
+"""The border between scikit-learn and the fits: parameters that are recipes, checked rows, a model kept in one step."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ...kernels.base import Kernel
+from ...kernels.defaults import allows_missing
+from ...kernels.library import KernelLibrary
+from ...parameters import Constraint, check_parameters
+from ...solvers.result import Status
+from .sample import Rows, Sample
+
+RECIPES = ("kernels", "kernel", "extra_kernels")  # parameters that hold recipes
+FLOATS = ("float64", "float32")
+
+
+class KernelEstimator(BaseEstimator):
+    """An estimator whose ``kernels`` parameter holds recipes.
+
+    Recipes are immutable, so ``set_params(kernels__rbf__gamma=…)`` puts a changed copy in their place: recipes shared
+    between estimators never change under one's feet.
+    """
+
+    _constraints: ClassVar[Mapping[str, Constraint]] = {}  # of every parameter, by name
+
+    @property
+    def status_(self) -> Status:
+        """Why the solver stopped (kept by name, since safe files hold no enumerations)."""
+        check_is_fitted(self)
+        return Status[self._status_name]
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters, those of nested recipes by ``kernels__name__parameter``."""
+        own = self.get_params(deep=False)
+        changes: dict[str, dict[str, Any]] = {}
+        rest: dict[str, Any] = {}
+        for key, value in params.items():
+            head, _, tail = key.partition("__")
+            if tail and head in own and head in RECIPES:
+                recipe = params.get(head, own[head])
+                if not isinstance(recipe, Kernel | KernelLibrary):
+                    raise ValueError(
+                        f"{key} cannot be set, since {head} is {recipe!r}. Give {head} as a kernel or as "
+                        "KernelLibrary([...]), whose parts have names."
+                    )
+                changes.setdefault(head, {})[tail] = value
+            else:
+                rest[key] = value
+        super().set_params(**rest)
+        for head, nested in changes.items():
+            setattr(self, head, getattr(self, head).replace(**nested))
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return "library_" in vars(self)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        try:
+            fitted = self.__sklearn_is_fitted__()
+            tags.input_tags.allow_nan = self.library_.allows_missing if fitted else self._allows_missing()
+        except (TypeError, ValueError):  # a wrong `kernels` is reported by fit, not by a look at the tags
+            tags.input_tags.allow_nan = False
+        return tags
+
+    def _allows_missing(self) -> bool:
+        """Return whether the recipes say what a missing value means."""
+        return allows_missing(*recipes_among(self.get_params(deep=False)))
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that their constraints do not allow."""
+        check_parameters(type(self).__name__, self.get_params(deep=False), self._constraints)
+
+    def _rng(self) -> np.random.Generator:
+        return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+
+    def _read_rows(self, X: Any, dtypes: tuple[str, ...] = FLOATS) -> Rows:
+        """Check the rows of a fit; nothing is written to the estimator before there is a model."""
+        scratch = copy.copy(self)
+        X = _checked(scratch, X, dtypes, missing=self._allows_missing(), reset=True)
+        return Rows(X, vars(scratch).get("feature_names_in_"), dtypes)
+
+    def _read_new_rows(self, X: Any) -> Any:
+        """Check rows against those of the fit."""
+        check_is_fitted(self)
+        return _checked(self, X, self._dtypes, missing=self.library_.allows_missing, reset=False)
+
+    def _outputs(self, X: Any, split: bool = False) -> np.ndarray:
+        """Return the expansion at the rows of ``X``: (n_samples, n_outputs), or one axis more with ``split``."""
+        X = self._read_new_rows(X)
+        return self.expansion_.split(X) if split else self.expansion_(X)
+
+    def _keep(self, sample: Sample, library: KernelLibrary, *results: Any, **attributes: Any) -> Self:
+        """Keep a model in one step, so that a fit that is interrupted leaves the estimator as it was.
+
+        Parameters
+        ----------
+        sample : Sample
+            What it was fitted to.
+        library : KernelLibrary
+            The kernels it was offered.
+        *results : dataclass instances
+            Each field ``name`` is kept as ``name_``; a status by its name; those with the metadata ``kept=False`` not.
+        **attributes
+            What else is kept, under the names given.
+        """
+        rows = sample.rows
+        fitted: dict[str, Any] = {"library_": library, "n_features_in_": int(rows.X.shape[1]), "_dtypes": rows.dtypes}
+        if rows.feature_names is not None:
+            fitted["feature_names_in_"] = rows.feature_names
+        for result in results:
+            for field in fields(result):
+                value = getattr(result, field.name)
+                if isinstance(value, Status):
+                    fitted["_status_name"] = value.name
+                elif field.metadata.get("kept", True):
+                    fitted[f"{field.name}_"] = value
+        others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
+        self.__dict__ = others | fitted | attributes
+        return self
+
+
+def recipes_among(params: Mapping[str, Any]) -> list[Any]:
+    """Return the parameters that hold recipes."""
+    return [params[name] for name in RECIPES if name in params]
+
+
+def _checked(estimator: BaseEstimator, X: Any, dtypes: tuple[str, ...], *, missing: bool, reset: bool) -> Any:
+    finite: Any = "allow-nan" if missing else True
+    types = [np.dtype(name) for name in dtypes]
+    return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=types, ensure_all_finite=finite)

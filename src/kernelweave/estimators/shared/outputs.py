@@ -1,0 +1,133 @@
+"""What estimators take and give out: classes or numbers, from the values of their expansion."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import check_consistent_length
+
+from ...labels import Partition, TargetPartition, column, is_unlabeled, labeled_values, partition, partition_targets
+from ...warn import warn_caller
+from .base import KernelEstimator
+from .sample import Sample
+
+
+class KernelClassifier(ClassifierMixin, KernelEstimator):
+    """A classifier whose model is an expansion with one output for two classes, and one for each class of more."""
+
+    def decision_function(self, X: Any, split: bool = False) -> np.ndarray:
+        """Return the value of the model at the rows of ``X``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        split : bool, default=False
+            Whether to return what each kernel of the library adds. The parts sum to the whole over axis 1; the
+            intercept is shared equally among the kernels in use.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Positive means ``classes_[1]`` for two classes; with ``split`` an axis of length ``n_kernels`` comes
+            second.
+        """
+        values = self._outputs(X, split)
+        return values[..., 0] if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted class of each row."""
+        codes = winners(self._outputs(X))
+        return self.classes_[codes]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
+        return labeled_accuracy(self.predict(X), y, sample_weight, self.unlabeled, self.classes_)
+
+
+class KernelRegressor(RegressorMixin, KernelEstimator):
+    """A regressor whose model is an expansion with one output for each number that a row has."""
+
+    def predict(self, X: Any, split: bool = False) -> np.ndarray:
+        """Return the predicted number of each row; with ``split`` what each kernel adds, on axis 1.
+
+        Where ``y`` had several columns, so has the prediction, on the last axis.
+        """
+        values = self._outputs(X, split)
+        return values[..., 0] if values.shape[-1] == 1 else values
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
+        return labeled_r2(self.predict(X), y, sample_weight)
+
+
+def read_all_labels(y: Any, owner: str) -> Partition:
+    """Read classes of which every row must have one; -1 is a class like any other."""
+    found = partition(refuse_unlabeled(y, owner, "SSMKClassifier"), unlabeled=None)
+    if found.n_classes > 2 and -1 in found.classes.tolist():
+        warn_caller(
+            f"y holds -1 beside {found.n_classes - 1} other classes; {owner} takes it for a class like any other. If "
+            "it marks unlabelled rows, leave them out or use SSMKClassifier."
+        )
+    return found
+
+
+def read_all_numbers(y: Any, owner: str) -> TargetPartition:
+    """Read numbers of which every row must have one."""
+    return partition_targets(refuse_unlabeled(y, owner, "SSMKRegressor"))
+
+
+def refuse_unlabeled(y: Any, owner: str, other: str) -> np.ndarray:
+    """Return y as one column; refuse rows without a label, and name the estimator that makes use of them."""
+    labels = column(y)  # read once: a warning about its shape is given once
+    n_unlabeled = int(is_unlabeled(labels, unlabeled=None).sum())
+    if n_unlabeled:
+        raise ValueError(
+            f"Input y contains NaN: {n_unlabeled} rows of y have no label, and {owner} learns from labelled rows only. "
+            f"Leave them out, or use {other}, which makes use of them."
+        )
+    return labels
+
+
+def winners(values: np.ndarray) -> np.ndarray:
+    """Return the code of the predicted class from outputs of shape (n_samples, n_outputs)."""
+    return (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
+
+
+def transduced_classes(values: np.ndarray, sample: Sample) -> np.ndarray:
+    """Return the given label of labelled rows and the predicted one of the others, from outputs at all given rows."""
+    return _with_given(sample.partition.classes[winners(values)], sample)
+
+
+def transduced_numbers(values: np.ndarray, sample: Sample) -> np.ndarray:
+    """Return the given number of labelled rows and the predicted one of the others, from outputs at all given rows."""
+    return _with_given(values[:, 0].copy() if values.shape[1] == 1 else values.copy(), sample)
+
+
+def labeled_accuracy(predicted: np.ndarray, y: Any, sample_weight: Any, unlabeled: Any, classes: np.ndarray) -> float:
+    """Return the accuracy of predictions on the labelled rows of ``y``."""
+    check_consistent_length(predicted, y, sample_weight)
+    rows, given = labeled_values(y, unlabeled=unlabeled, classes=classes)
+    return float(accuracy_score(given, predicted[rows], sample_weight=_labeled_weights(rows, sample_weight)))
+
+
+def labeled_r2(predicted: np.ndarray, y: Any, sample_weight: Any) -> float:
+    """Return the coefficient of determination of predictions on the labelled rows of ``y``."""
+    check_consistent_length(predicted, y, sample_weight)
+    given = partition_targets(y, several=predicted.ndim == 2)
+    weight = _labeled_weights(given.labeled, sample_weight)
+    return float(r2_score(given.targets, predicted[given.labeled], sample_weight=weight))
+
+
+def _with_given(predicted: np.ndarray, sample: Sample) -> np.ndarray:
+    predicted[sample.given.labeled] = sample.given.labels
+    return predicted
+
+
+def _labeled_weights(rows: np.ndarray, sample_weight: Any) -> np.ndarray | None:
+    """Return the weights of the labelled rows that a score counts; refuse to score none."""
+    if len(rows) == 0:
+        raise ValueError("score needs at least one labelled row; y has none.")
+    return None if sample_weight is None else np.asarray(sample_weight)[rows]

@@ -1,0 +1,111 @@
+"""Constraints of parameters: one table a class, one function that checks it, one kind of sentence.
+
+scikit-learn has such tables too, but they are private to it, they cannot say what to do instead, and their sentences
+are not the ones that the rest of this package speaks in.
+"""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """What a parameter must be.
+
+    Attributes
+    ----------
+    holds : callable
+        ``holds(value)`` is true for an allowed value.
+    expected : str
+        The allowed values, in words.
+
+    Examples
+    --------
+    >>> from kernelweave.parameters import COUNT, check_parameters, one_of
+    >>> check_parameters("Model", {"n": 3}, {"n": one_of(None, "auto") | COUNT})
+    >>> check_parameters("Model", {"n": 0}, {"n": one_of(None, "auto") | COUNT})
+    Traceback (most recent call last):
+        ...
+    ValueError: Model got n=0; expected None, "auto" or a whole number, 1 or more.
+    """
+
+    holds: Callable[[Any], bool]
+    expected: str
+
+    def __or__(self, other: Constraint) -> Constraint:
+        words = [*self.expected.split(" or "), other.expected]
+        return Constraint(lambda value: self.holds(value) or other.holds(value), _listed(words))
+
+
+def one_of(*options: str | None) -> Constraint:
+    """Return the constraint that a value is one of some strings, or None if that is among them."""
+    words = ["None" if option is None else f'"{option}"' for option in options]
+    return Constraint(lambda value: (value is None or isinstance(value, str)) and value in options, _listed(words))
+
+
+def check_parameters(owner: str, values: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
+    """Refuse the first value that its constraint does not allow, in one sentence.
+
+    Parameters
+    ----------
+    owner : str
+        Whose parameters they are.
+    values : mapping from names to values
+    constraints : mapping from names to Constraint
+        One for each of the values.
+    """
+    for name, constraint in constraints.items():
+        require(owner, name, values[name], constraint.holds(values[name]), constraint.expected)
+
+
+def require(owner: str, name: str, value: Any, holds: bool, expected: str) -> None:
+    """Refuse a parameter with one sentence."""
+    if not holds:
+        raise ValueError(f"{owner} got {name}={value!r}; expected {expected}.")
+
+
+def is_positive(value: Any) -> bool:
+    """Return whether a parameter is a positive finite number."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return False
+    try:
+        return 0 < float(value) < np.inf
+    except OverflowError:
+        return False
+
+
+def is_nonnegative(value: Any, kind: Any = numbers.Real) -> bool:
+    """Return whether a parameter is a finite number of a kind, 0 or more."""
+    return isinstance(value, kind) and not isinstance(value, bool | np.bool_) and 0 <= float(value) < np.inf
+
+
+def is_count(value: Any) -> bool:
+    """Return whether a parameter is a whole number, 1 or more."""
+    return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
+
+
+def _listed(words: list[str]) -> str:
+    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
+
+
+POSITIVE = Constraint(is_positive, "a positive finite number")
+NON_NEGATIVE = Constraint(is_nonnegative, "a number, 0 or more")
+AT_LEAST_ONE = Constraint(lambda value: isinstance(value, numbers.Real) and float(value) >= 1, "a number, 1 or more")
+SHARE = Constraint(lambda value: isinstance(value, numbers.Real) and 0 < float(value) < 1, "a number between 0 and 1")
+COUNT = Constraint(is_count, "a whole number, 1 or more")
+WHOLE = Constraint(lambda value: is_nonnegative(value, numbers.Integral), "a whole number, 0 or more")
+BOOLEAN = Constraint(lambda value: isinstance(value, bool | np.bool_), "True or False")
+NONE = one_of(None)
+CALLBACK = NONE | Constraint(callable, "a function of the state of the solver")
+VERBOSE = Constraint(lambda value: isinstance(value, numbers.Integral), "a whole number: 0 for silence, 1 or 2")
+JOBS = NONE | Constraint(
+    lambda value: isinstance(value, numbers.Integral) and value != 0, "a whole number, -1 for all cores"
+)
+# Checked where it is read, against the data or by the part that takes it: recipes, markers, seeds, classes.
+READ_LATER = Constraint(lambda value: True, "anything")

@@ -1,0 +1,55 @@
+import numpy as np
+import pytest
+from sklearn.exceptions import NotFittedError
+
+from kernelweave import RBF, KernelLibrary, Linear, MKLClassifier, OnColumns, Polynomial, SSMKClassifier
+
+Y = np.array([0, 0, 0, 1, -1, 2, 2])
+
+
+def test_setting_a_nested_parameter_leaves_shared_recipes_alone():
+    recipe = RBF()
+    first, second = SSMKClassifier(recipe), SSMKClassifier(recipe)
+    first.set_params(kernels__multiple=3.0, C=2.0)
+    assert first.kernels == RBF(multiple=3.0)
+    assert first.C == 2.0
+    assert second.kernels is recipe
+    assert recipe == RBF()
+
+
+def test_a_recipe_and_its_parameter_may_be_set_together():
+    model = SSMKClassifier(RBF()).set_params(kernels__degree=4, kernels=Polynomial())
+    assert model.kernels == Polynomial(degree=4)
+
+
+def test_get_params_reaches_into_a_library():
+    params = SSMKClassifier(KernelLibrary({"bump": RBF(), "line": Linear()})).get_params()
+    assert params["kernels__bump__gamma"] == "mean"
+    assert params["kernels__line"] == Linear()
+
+
+def test_missing_values_are_allowed_only_where_a_kernel_gives_them_a_meaning():
+    assert not SSMKClassifier().__sklearn_tags__().input_tags.allow_nan
+    assert SSMKClassifier([OnColumns(RBF(), [0], missing="center")]).__sklearn_tags__().input_tags.allow_nan
+    assert not SSMKClassifier(["nonsense"]).__sklearn_tags__().input_tags.allow_nan
+
+
+def test_score_without_a_labeled_row_is_refused():
+    X = np.random.default_rng(0).normal(size=(7, 2))
+    model = SSMKClassifier().fit(X, Y)
+    with pytest.raises(ValueError, match="at least one labelled row"):
+        model.score(X, np.full(7, np.nan))
+    assert model.score(X, Y) == 1.0
+
+
+def test_a_first_fit_that_is_interrupted_leaves_no_model():
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
+    model = MKLClassifier(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert model.set_params(callback=None).fit(X, y).predict(X).shape == (20,)

@@ -1,0 +1,57 @@
+import numpy as np
+import pytest
+
+from kernelweave.parameters import (
+    AT_LEAST_ONE,
+    BOOLEAN,
+    CALLBACK,
+    COUNT,
+    JOBS,
+    NON_NEGATIVE,
+    NONE,
+    POSITIVE,
+    READ_LATER,
+    SHARE,
+    VERBOSE,
+    WHOLE,
+    Constraint,
+    check_parameters,
+    one_of,
+)
+
+NAN = float("nan")
+ALLOWED = [
+    (POSITIVE, [1, 0.5, np.float32(2), np.int64(3)], [0, -1, NAN, float("inf"), True, "1", None, 10**400]),
+    (NON_NEGATIVE, [0, 0.0, 2], [-1, NAN, float("inf"), True, "0", None]),
+    (AT_LEAST_ONE, [1, 1.5, float("inf")], [0.9, NAN, "1", None]),
+    (SHARE, [0.5, np.float64(0.1)], [0, 1, NAN, "0.5", None]),
+    (COUNT, [1, np.int32(7)], [0, -1, 1.0, True, "1", None]),
+    (WHOLE, [0, 1, np.int32(7)], [-1, 1.0, True, "1", None]),
+    (BOOLEAN, [True, np.bool_(False)], [0, 1, None, "True"]),
+    (CALLBACK, [None, print], [1, "print"]),
+    (VERBOSE, [0, 1, True, 2], [None, 1.0, "1"]),
+    (JOBS, [None, 1, -1], [0, 1.0, "all"]),
+    (one_of("a", "b"), ["a", np.str_("b")], [None, "c", 1, ["a"], np.array(["a", "b"])]),
+    (one_of("a", None), ["a", None], ["None", 0, False]),
+    (NONE | POSITIVE | one_of("auto"), [None, 3, "auto"], [0, "none"]),
+    (READ_LATER, [object()], []),
+]
+
+
+@pytest.mark.parametrize("constraint, right, wrong", ALLOWED, ids=[constraint.expected for constraint, _, _ in ALLOWED])
+def test_a_constraint_allows_what_it_says(constraint, right, wrong):
+    assert all(constraint.holds(value) for value in right)
+    assert not any(constraint.holds(value) for value in wrong)
+
+
+def test_alternatives_are_one_list_of_words():
+    assert (one_of(None, "auto") | COUNT).expected == 'None, "auto" or a whole number, 1 or more'
+    assert one_of("a", "b", None).expected == '"a", "b" or None'
+    assert one_of("a").expected == '"a"'
+    assert (NONE | POSITIVE).expected == "None or a positive finite number"
+
+
+def test_the_first_wrong_parameter_is_named_with_what_came_and_what_was_expected():
+    constraints = {"C": POSITIVE, "loss": one_of("hinge"), "never": Constraint(lambda value: False, "nothing")}
+    with pytest.raises(ValueError, match=r'^Model got loss=3; expected "hinge"\.$'):
+        check_parameters("Model", {"never": 0, "C": 1.0, "loss": 3}, constraints)
