@@ -29,8 +29,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 from sklearn.metrics import euclidean_distances
 
-from kernelweave.solvers.joint_lmi import solve_joint
-from kernelweave.solvers.matrix_fractional import class_indicator, solve
+from kernelweave.solvers.discriminant.joint_lmi import solve_joint
+from kernelweave.solvers.discriminant.matrix_fractional import class_indicator, solve
 
 HERE = Path(__file__).parent
 PEERS, PEER_SIZES, SIZES = ("CLARABEL", "CVXOPT", "SCS"), (100, 300), (1000, 2000, 5000)

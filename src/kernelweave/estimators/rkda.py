@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels.library import KernelLibrary
 from ..kernels.manifold import ManifoldKernel
 from ..labels import Partition
-from ..solvers import joint_lmi, matrix_fractional, within_scatter
-from ..solvers.kernel_stack import KernelStack
+from ..solvers.discriminant import joint_lmi, matrix_fractional, within_scatter
+from ..solvers.discriminant.simplex_newton import SimplexState
+from ..solvers.machines.kernel_stack import KernelStack
 from ..solvers.result import SolverResult, Status
-from ..solvers.simplex_newton import SimplexState
 from .base import Sample, is_count, is_positive, require
 from .composite import CompositeModel
 from .outputs import SemiSupervisedClasses

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 from ..kernels.library import MANIFOLD_ROWS, KernelLibrary, deformed_kernels
 from ..labels import Partition, TargetPartition
-from ..solvers.column_generation import RoundState
+from ..solvers.columns.loop import RoundState
 from ..solvers.margin import MarginRows, classification_rows, regression_rows
 from .base import Sample, class_weights
 from .formulation import Formulation
