@@ -27,6 +27,7 @@ from sklearn.metrics import euclidean_distances
 
 from kernelweave.solvers.machines import kernel_weights
 from kernelweave.solvers.machines.kernel_stack import KernelStack
+from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
 from kernelweave.solvers.machines.weights_gradient import ReducedGradientStep, shorter
 
 HERE = Path(__file__).parent
@@ -89,7 +90,7 @@ def run(stack, y, method, seconds):
     def late(state):
         return time.perf_counter() - begin > seconds or state.n_solves > MAX_SOLVES
 
-    found = kernel_weights.solve(stack, duals, method=method, tol=TOL, max_iter=10**6, callback=late)
+    found = solve_kernel_weights(stack, duals, method=method, tol=TOL, max_iter=10**6, callback=late)
     return time.perf_counter() - begin, found
 
 

@@ -19,6 +19,7 @@ from ..kernels.bound_library import BoundLibrary
 from ..kernels.learned import KernelExpansion
 from ..solvers.machines import kernel_weights
 from ..solvers.machines.kernel_stack import KernelStack, Member
+from ..solvers.machines.kernel_weights import solve_kernel_weights
 from ..solvers.machines.weighted_svm import DualProblem, WeightedSVM
 from ..solvers.result import Certificate, SolverResult, Status
 from .base import KernelEstimator, Sample, is_count, is_positive, require
@@ -233,7 +234,7 @@ class CompositeEstimator(CompositeModel):
                 )
             return bool(self.callback(state)) if self.callback is not None else False
 
-        return kernel_weights.solve(
+        return solve_kernel_weights(
             stack,
             problems,
             ridge=ridge,

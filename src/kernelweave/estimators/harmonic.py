@@ -16,7 +16,7 @@ from ..kernels.graph import EDGE_WEIGHTS, METRICS, neighbor_graph
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
 from ..labels import Partition, TargetPartition
-from ..solvers import harmonic
+from ..solvers.harmonic import solve_harmonic
 from ..solvers.result import Status
 from .base import KernelEstimator, Sample, class_shares, is_count, is_positive, require
 from .graph_means import KernelMeans, NeighborMeans
@@ -54,7 +54,7 @@ class HarmonicModel(KernelEstimator):
         sample = self._check_fit(X, y, None, self._library())
         values = self._values(sample.partition)
         W, extension = self._graph(sample)
-        found = harmonic.solve(
+        found = solve_harmonic(
             W, sample.partition.labeled, values, fallback=values.mean(axis=0), tol=self.tol, max_iter=self.max_iter
         )
         self._extension = extension

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from kernelweave.solvers.columns.interior_lp import DenseLP, solve, vertex
+from kernelweave.solvers.columns.interior_lp import DenseLP, solve_interior_lp, vertex
 
 KINDS = ["two-sided", "one-sided", "equality", "no bounds"]
 
@@ -38,7 +38,7 @@ def test_the_optimum_is_that_of_highs_up_to_the_gap(kind, twice, C):
     lp = program(0, kind, C=C, twice=twice)
     best = optimum(lp)
     for tol in (1e-1, 1e-4, 1e-7 * max(1.0, C)):
-        found = solve(lp, tol)
+        found = solve_interior_lp(lp, tol)
         assert found.error <= tol
         assert lp.cost @ found.x == pytest.approx(best, rel=3 * tol)
         assert np.all((found.x > 0) & (found.x < lp.ceiling))
@@ -51,7 +51,7 @@ def test_the_optimum_is_that_of_highs_up_to_the_gap(kind, twice, C):
 @pytest.mark.parametrize("seed", range(3))
 def test_the_vertex_nearby_is_optimal(seed, kind, twice):
     lp = program(seed, kind, twice=twice)
-    x, y = vertex(lp, solve(lp, 1e-7))
+    x, y = vertex(lp, solve_interior_lp(lp, 1e-7))
     assert lp.cost @ x == pytest.approx(optimum(lp), rel=1e-10)
     assert np.all((x >= -1e-9) & (x <= lp.ceiling + 1e-9))
     prices = lp.cost - dense(lp).T @ y  # strong duality, with the multipliers of the box
@@ -61,7 +61,7 @@ def test_the_vertex_nearby_is_optimal(seed, kind, twice):
 
 def test_a_rough_guess_of_the_vertex_is_refused():
     lp = program(1)
-    found = [vertex(lp, solve(lp, tol)) for tol in (0.5, 1e-7)]
+    found = [vertex(lp, solve_interior_lp(lp, tol)) for tol in (0.5, 1e-7)]
     assert found[0] is None
     assert found[1] is not None
 
@@ -76,7 +76,7 @@ def test_equal_rows_have_no_vertex_of_their_own():
         lp.ceiling,
         *[np.append(bound, bound[1:]) for bound in (lp.lower, lp.upper)],
     )
-    found = solve(lp, 1e-6)
+    found = solve_interior_lp(lp, 1e-6)
     assert found.error <= 1e-6
     assert lp.cost @ found.x == pytest.approx(optimum(lp), rel=1e-5)
     answer = vertex(lp, found)
@@ -86,19 +86,19 @@ def test_equal_rows_have_no_vertex_of_their_own():
 def test_a_point_is_a_start_for_a_program_with_other_rows():
     whole = program(3, n_rows=30, n_points=200)
     part = DenseLP(whole.K[:21], whole.sign, whole.point, whole.cost, whole.ceiling, whole.lower[:21], whole.upper[:21])
-    start = solve(part, 1e-2).with_rows(10)
+    start = solve_interior_lp(part, 1e-2).with_rows(10)
     assert start.row_dual.shape == (31,)
     assert start.free[-10:].all()
-    found = solve(whole, 1e-3, start)
+    found = solve_interior_lp(whole, 1e-3, start)
     assert found.error <= 1e-3
     assert whole.cost @ found.x == pytest.approx(optimum(whole), rel=3e-3)
-    again = solve(part, 1e-6, found.without_rows(np.arange(21, 31)))
+    again = solve_interior_lp(part, 1e-6, found.without_rows(np.arange(21, 31)))
     assert again.error <= 1e-6
     assert whole.cost @ again.x == pytest.approx(optimum(part), rel=3e-6)
 
 
 def test_time_that_is_up_ends_it():
-    found = solve(program(4), 1e-9, seconds=-1.0)
+    found = solve_interior_lp(program(4), 1e-9, seconds=-1.0)
     assert found.error > 1e-9
     assert found.n_iter == 0
 
@@ -106,7 +106,7 @@ def test_time_that_is_up_ends_it():
 @pytest.mark.parametrize("C", [2.0, 1e12])
 def test_what_rounding_forbids_is_not_claimed(C):
     lp = program(5, C=C)
-    found = solve(lp, 1e-30)
+    found = solve_interior_lp(lp, 1e-30)
     assert found.error > 1e-30
     assert np.isfinite(found.x).all()
     assert C > 2.0 or lp.cost @ found.x == pytest.approx(optimum(lp), rel=1e-6)  # the best on the way

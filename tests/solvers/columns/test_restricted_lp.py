@@ -100,10 +100,10 @@ def test_new_bounds_begin_anew():
 
 
 @pytest.mark.usefixtures("many")
-@pytest.mark.parametrize("fails", ["solve", "vertex"])
+@pytest.mark.parametrize("fails", ["solve_interior_lp", "vertex"])
 def test_where_the_interior_fails_the_simplex_method_takes_over(monkeypatch, fails):
-    honest = interior_lp.solve
-    replaced = {"vertex": lambda *_: None, "solve": lambda *given: honest(given[0], 1e-30, None, -1.0)}
+    honest = interior_lp.solve_interior_lp
+    replaced = {"vertex": lambda *_: None, "solve_interior_lp": lambda *given: honest(given[0], 1e-30, None, -1.0)}
     monkeypatch.setattr(interior_lp, fails, replaced[fails])
     lp, _ = restricted()
     found = settled(lp) if fails == "vertex" else lp.solve()
@@ -137,8 +137,8 @@ def test_time_is_kept():
 @pytest.mark.usefixtures("many")
 def test_without_time_the_simplex_method_does_not_begin(monkeypatch):
     lp, _ = restricted()
-    honest = interior_lp.solve
-    monkeypatch.setattr(interior_lp, "solve", lambda *given: honest(*given[:3]))  # ends in time
+    honest = interior_lp.solve_interior_lp
+    monkeypatch.setattr(interior_lp, "solve_interior_lp", lambda *given: honest(*given[:3]))  # ends in time
     monkeypatch.setattr(interior_lp, "vertex", lambda *_: None)
     monkeypatch.setattr(restricted_lp, "GrowingLP", None)
     lp.settle()

@@ -4,8 +4,8 @@ from checks.discriminant import drawn, problem, scatter, traces
 from oracles.reference import joint_discriminant_sdp
 
 from kernelweave.solvers.discriminant import joint_lmi
-from kernelweave.solvers.discriminant.joint_lmi import _centre, _Point, solve_joint
-from kernelweave.solvers.discriminant.matrix_fractional import RidgedStack, class_indicator, solve
+from kernelweave.solvers.discriminant.joint_lmi import _centre, _Point, solve_joint_lmi
+from kernelweave.solvers.discriminant.matrix_fractional import RidgedStack, class_indicator, solve_matrix_fractional
 from kernelweave.solvers.machines.kernel_stack import Factor
 from kernelweave.solvers.result import Status
 
@@ -25,7 +25,7 @@ def check_against_the_sdp(kernels, H, ridge, *, divided=False):
     pytest.importorskip("cvxpy")
     oracle = joint_discriminant_sdp(kernels, H, ridge, divided=divided)
     optimum = oracle.objective / (1.0 if ridge is None or divided else ridge)
-    found = solve_joint(kernels, H, ridge=ridge, tol=5e-7)
+    found = solve_joint_lmi(kernels, H, ridge=ridge, tol=5e-7)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(optimum, rel=1e-6)
     assert bounded(scatter(kernels, H, ridge, found.x)) == pytest.approx(optimum, rel=1e-6)
@@ -88,9 +88,9 @@ def test_the_best_bounds_of_a_matrix_of_rank_one():
 @pytest.mark.parametrize("ridge", [*RIDGES, 1e-8])
 def test_the_bounds_hold_and_the_certificate_bounds_the_error_at_every_step(ridge):
     kernels, H = problem(3, m=40, k=4, n_kernels=6)
-    best = solve_joint(kernels, H, ridge=ridge, tol=1e-9).objective
+    best = solve_joint_lmi(kernels, H, ridge=ridge, tol=1e-9).objective
     for n_steps in range(0, 15, 2):
-        found = solve_joint(kernels, H, ridge=ridge, max_iter=n_steps)
+        found = solve_joint_lmi(kernels, H, ridge=ridge, max_iter=n_steps)
         S = scatter(kernels, H, ridge, found.x)
         assert np.linalg.eigvalsh(np.diag(found.extra["bounds"]) - S).min() > -1e-8 * found.objective
         assert found.extra["exact"] == pytest.approx(np.trace(S), rel=1e-6)
@@ -101,8 +101,8 @@ def test_the_bounds_hold_and_the_certificate_bounds_the_error_at_every_step(ridg
 
 def test_the_joint_optimum_is_above_the_exact_one():
     kernels, H = problem(5, m=30)
-    exact = solve(kernels, H, ridge=None)
-    joint = solve_joint(kernels, H, ridge=None)
+    exact = solve_matrix_fractional(kernels, H, ridge=None)
+    joint = solve_joint_lmi(kernels, H, ridge=None)
     assert joint.objective > joint.extra["exact"] * (1 - 1e-9)
     assert joint.extra["exact"] >= exact.objective - exact.certificate.gap
 
@@ -110,16 +110,16 @@ def test_the_joint_optimum_is_above_the_exact_one():
 @pytest.mark.parametrize("ridge", RIDGES)
 def test_of_one_column_it_is_the_exact_problem(ridge):
     kernels, H = problem(6, k=2)
-    exact = solve(kernels, H[:, :1], ridge=ridge, tol=1e-9)
-    joint = solve_joint(kernels, H[:, :1], ridge=ridge, tol=1e-9)
+    exact = solve_matrix_fractional(kernels, H[:, :1], ridge=ridge, tol=1e-9)
+    joint = solve_joint_lmi(kernels, H[:, :1], ridge=ridge, tol=1e-9)
     assert joint.objective == pytest.approx(exact.objective, rel=1e-8)
 
 
 @pytest.mark.parametrize("ridge", RIDGES)
 def test_of_two_classes_it_has_the_exact_weights(ridge):
     kernels, H = problem(7, k=2)  # S = vv', so its optimum is (sum |v|)^2 / |v|^2 times the exact one
-    exact = solve(kernels, H, ridge=ridge, tol=1e-10)
-    joint = solve_joint(kernels, H, ridge=ridge, tol=1e-9)
+    exact = solve_matrix_fractional(kernels, H, ridge=ridge, tol=1e-10)
+    joint = solve_joint_lmi(kernels, H, ridge=ridge, tol=1e-9)
     lengths = np.linalg.norm(H, axis=0)
     factor = lengths.sum() ** 2 / (lengths**2).sum()
     assert joint.objective == pytest.approx(factor * exact.objective, rel=1e-8)
@@ -130,8 +130,8 @@ def test_of_two_classes_it_has_the_exact_weights(ridge):
 def test_the_order_of_kernels_does_not_matter(ridge):
     kernels, H = problem(8, m=24, n_kernels=5)
     order = np.array([3, 0, 4, 2, 1])
-    found = solve_joint(kernels, H, ridge=ridge, tol=1e-9)
-    again = solve_joint([kernels[i] for i in order], H[:, ::-1], ridge=ridge, tol=1e-9)
+    found = solve_joint_lmi(kernels, H, ridge=ridge, tol=1e-9)
+    again = solve_joint_lmi([kernels[i] for i in order], H[:, ::-1], ridge=ridge, tol=1e-9)
     assert again.objective == pytest.approx(found.objective, rel=1e-8)
     np.testing.assert_allclose(again.x[ridge is None :], found.x[ridge is None :][order], atol=1e-3)
 
@@ -142,19 +142,19 @@ def test_factors_are_the_kernels_they_stand_for(ridge):
     H = class_indicator(np.arange(50) % 3, 3)
     parts = [rng.normal(size=(50, 3)) + 2.0 * H @ rng.normal(size=(3, 3)) for _ in range(3)]
     parts = [Z / np.linalg.norm(Z) for Z in (Z - Z.mean(axis=0) for Z in parts)]
-    low = solve_joint([Factor(Z) for Z in parts], H, ridge=ridge, tol=1e-8)
-    dense = solve_joint([Z @ Z.T for Z in parts], H, ridge=ridge, tol=1e-8)
+    low = solve_joint_lmi([Factor(Z) for Z in parts], H, ridge=ridge, tol=1e-8)
+    dense = solve_joint_lmi([Z @ Z.T for Z in parts], H, ridge=ridge, tol=1e-8)
     assert low.objective == pytest.approx(dense.objective, rel=1e-7)
     assert low.extra["dual"].shape == H.shape
 
 
 def test_duplicated_zero_and_single_kernels():
     kernels, H = problem(10)
-    found = solve_joint(kernels, H, ridge=0.01)
-    more = solve_joint([*kernels, kernels[0], np.zeros_like(kernels[0])], H, ridge=0.01)
+    found = solve_joint_lmi(kernels, H, ridge=0.01)
+    more = solve_joint_lmi([*kernels, kernels[0], np.zeros_like(kernels[0])], H, ridge=0.01)
     assert more.status is Status.CONVERGED
     assert more.objective == pytest.approx(found.objective, rel=2e-6)
-    single = solve_joint(kernels[:1], H, ridge=0.01)
+    single = solve_joint_lmi(kernels[:1], H, ridge=0.01)
     assert single.x == pytest.approx([1.0])
     assert single.objective == pytest.approx(bounded(scatter(kernels[:1], H, 0.01, [1.0])), rel=1e-6)
 
@@ -162,7 +162,7 @@ def test_duplicated_zero_and_single_kernels():
 @pytest.mark.parametrize("ridge", [1e-10, 1e4])
 def test_tiny_and_huge_ridges(ridge):
     kernels, H = problem(11, m=30)
-    found = solve_joint(kernels, H, ridge=ridge)
+    found = solve_joint_lmi(kernels, H, ridge=ridge)
     assert found.status is Status.CONVERGED
     assert found.x.sum() == pytest.approx(1.0)
 
@@ -170,7 +170,7 @@ def test_tiny_and_huge_ridges(ridge):
 def test_a_matrix_that_is_not_definite_is_refused():
     _, H = problem(11)
     with pytest.raises(ValueError, match="not positive definite in double precision"):
-        solve_joint([np.full((20, 20), np.nan)], H, ridge=1.0)
+        solve_joint_lmi([np.full((20, 20), np.nan)], H, ridge=1.0)
 
 
 # The course
@@ -178,18 +178,18 @@ def test_a_matrix_that_is_not_definite_is_refused():
 
 def test_it_stops_at_max_iter_and_when_the_callback_says_so():
     kernels, H = problem(12)
-    found = solve_joint(kernels, H, ridge=0.01, max_iter=2)
+    found = solve_joint_lmi(kernels, H, ridge=0.01, max_iter=2)
     assert (found.status, found.n_iter) == (Status.MAX_ITER, 2)
     states = []
-    stopped = solve_joint(kernels, H, ridge=0.01, callback=lambda state: states.append(state) or len(states) == 3)
+    stopped = solve_joint_lmi(kernels, H, ridge=0.01, callback=lambda state: states.append(state) or len(states) == 3)
     assert (stopped.status, stopped.n_iter) == (Status.CALLBACK, 2)
     assert [record["objective"] for record in stopped.history] == [state.objective for state in states]
 
 
 def test_it_starts_anywhere():
     kernels, H = problem(13, m=30)
-    cold = solve_joint(kernels, H, ridge=0.01)
-    vertex = solve_joint(kernels, H, ridge=0.01, start=np.array([1.0, 0.0, 0.0, 0.0]))
+    cold = solve_joint_lmi(kernels, H, ridge=0.01)
+    vertex = solve_joint_lmi(kernels, H, ridge=0.01, start=np.array([1.0, 0.0, 0.0, 0.0]))
     assert vertex.objective == pytest.approx(cold.objective, rel=2e-6)
     assert cold.n_iter <= 25
 
@@ -197,18 +197,18 @@ def test_it_starts_anywhere():
 def test_a_step_that_nothing_shortens_enough_is_reported(monkeypatch):
     kernels, H = problem(14)
     monkeypatch.setattr(joint_lmi, "_search", lambda *args: None)
-    found = solve_joint(kernels, H, ridge=0.01)
+    found = solve_joint_lmi(kernels, H, ridge=0.01)
     assert (found.status, found.n_iter) == (Status.PRECISION, 0)
 
 
 @pytest.mark.parametrize("ridge", RIDGES)
 def test_a_tolerance_out_of_reach_is_given_up_before_long(ridge, monkeypatch):
     kernels, H = problem(3, m=40, k=4, n_kernels=6)
-    near, inner = solve_joint(kernels, H, ridge=ridge, tol=1e-8), []
+    near, inner = solve_joint_lmi(kernels, H, ridge=ridge, tol=1e-8), []
     monkeypatch.setattr(
         joint_lmi, "_descend", lambda *args, descend=joint_lmi._descend: inner.append(descend(*args)) or inner[-1]
     )
-    found = solve_joint(kernels, H, ridge=ridge, tol=1e-14)
+    found = solve_joint_lmi(kernels, H, ridge=ridge, tol=1e-14)
     assert found.status is Status.PRECISION
     assert found.certificate.relative <= 1e-8
     assert found.n_iter <= near.n_iter + 2 * joint_lmi.PATIENCE

@@ -8,7 +8,7 @@ from kernelweave.solvers.discriminant.within_scatter import (
     _WithinFactors,
     _WithinScatter,
     class_difference,
-    solve_within,
+    solve_within_scatter,
     within_center,
 )
 from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
@@ -41,7 +41,7 @@ def check_against_the_sdp(seed, m, ridge, shares):
     kernels, signs = problem(seed, m, n_kernels=2 + seed % 5)
     J = within_center(signs, shares, np.eye(m))
     oracle = within_discriminant_sdp(kernels, class_difference(signs), J, ridge)
-    found = solve_within(kernels, signs, ridge=ridge, shares=shares)
+    found = solve_within_scatter(kernels, signs, ridge=ridge, shares=shares)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(oracle.objective, rel=1e-6)
     assert ratio(kernels, signs, ridge, shares, found.x) == pytest.approx(oracle.objective, rel=1e-6)
@@ -64,7 +64,7 @@ def test_the_optimum_is_that_of_the_sdp_on_more_problems(seed):
 
 def test_at_a_tiny_ridge_it_beats_a_general_solver():
     kernels, signs = problem(3, m=30)  # where the semidefinite solvers fail, as the paper says of its own
-    found = solve_within(kernels, signs, ridge=1e-8)
+    found = solve_within_scatter(kernels, signs, ridge=1e-8)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(ratio(kernels, signs, 1e-8, None, found.x), rel=1e-5)
     general = minimize(
@@ -100,7 +100,7 @@ def test_gradient_and_hessian_are_those_of_finite_differences(shares):
 def test_the_optimum_is_equation_9_and_the_dual_equation_7():
     kernels, signs = problem(2)
     a, J = class_difference(signs), within_center(signs, (1.0, 1.0), np.eye(20))
-    found = solve_within(kernels, signs, ridge=0.05, shares=(1.0, 1.0))
+    found = solve_within_scatter(kernels, signs, ridge=0.05, shares=(1.0, 1.0))
     G = sum(w * K for w, K in zip(found.x, kernels, strict=True))
     alpha = (np.eye(20) - J @ np.linalg.solve(0.05 * np.eye(20) + J @ G @ J, J @ G)) @ a / 0.05  # (7)
     np.testing.assert_allclose(found.extra["dual"], alpha, rtol=1e-7, atol=1e-7)
@@ -120,15 +120,15 @@ def test_the_printed_matrix_is_that_of_shares_one():
 def test_with_equal_classes_the_printed_matrix_is_that_of_3_with_half_the_ridge():
     kernels, _ = problem(4)
     signs = np.resize([1.0, -1.0], 20)  # S+ + S- is twice the scatter of (3)
-    printed = solve_within(kernels, signs, ridge=0.02, shares=(1.0, 1.0), tol=1e-10)
-    weighted = solve_within(kernels, signs, ridge=0.01, tol=1e-10)
+    printed = solve_within_scatter(kernels, signs, ridge=0.02, shares=(1.0, 1.0), tol=1e-10)
+    weighted = solve_within_scatter(kernels, signs, ridge=0.01, tol=1e-10)
     assert printed.objective == pytest.approx(weighted.objective / 2, rel=1e-9)
 
 
 def test_centring_the_kernels_changes_nothing():
     kernels, signs = problem(5)
-    raw = solve_within(kernels, signs, ridge=0.01, tol=1e-10)
-    centred = solve_within([center(K) for K in kernels], signs, ridge=0.01, tol=1e-10)
+    raw = solve_within_scatter(kernels, signs, ridge=0.01, tol=1e-10)
+    centred = solve_within_scatter([center(K) for K in kernels], signs, ridge=0.01, tol=1e-10)
     assert centred.objective == pytest.approx(raw.objective, rel=1e-9)
     np.testing.assert_allclose(centred.x, raw.x, atol=1e-5)
 
@@ -136,8 +136,10 @@ def test_centring_the_kernels_changes_nothing():
 def test_points_of_neither_class_have_no_part_in_it():
     kernels, signs = problem(6)
     signs[-4:] = 0.0
-    found = solve_within(kernels, signs, ridge=0.01, tol=1e-10)
-    fewer = solve_within([np.ascontiguousarray(K[:16, :16]) for K in kernels], signs[:16], ridge=0.01, tol=1e-10)
+    found = solve_within_scatter(kernels, signs, ridge=0.01, tol=1e-10)
+    fewer = solve_within_scatter(
+        [np.ascontiguousarray(K[:16, :16]) for K in kernels], signs[:16], ridge=0.01, tol=1e-10
+    )
     assert found.objective == pytest.approx(fewer.objective, rel=1e-9)
     np.testing.assert_allclose(found.x, fewer.x, atol=1e-6)
     np.testing.assert_allclose(found.extra["dual"][-4:], 0.0)
@@ -145,9 +147,9 @@ def test_points_of_neither_class_have_no_part_in_it():
 
 def test_the_certificate_bounds_the_error_at_every_step_and_the_history_rises():
     kernels, signs = problem(7, m=40, n_kernels=6)
-    best = solve_within(kernels, signs, ridge=1e-3, tol=1e-11).objective
+    best = solve_within_scatter(kernels, signs, ridge=1e-3, tol=1e-11).objective
     for n_steps in range(4):
-        found = solve_within(kernels, signs, ridge=1e-3, max_iter=n_steps)
+        found = solve_within_scatter(kernels, signs, ridge=1e-3, max_iter=n_steps)
         assert -1e-9 * best <= best - found.objective <= found.certificate.gap + 1e-9 * best
     values = [record["objective"] for record in found.history]
     assert values == sorted(values)
@@ -168,8 +170,8 @@ def test_factors_of_low_rank_are_the_kernels_they_stand_for(ridge, shares):
     parts[1] = np.hstack([parts[1], parts[1]])  # columns may depend on each other
     scales = np.array([2.0, 0.5, 1.0])
     options = {"ridge": ridge, "shares": shares, "tol": 1e-10}
-    low = solve_within(KernelStack([Factor(Z) for Z in parts], scales), signs, **options)
-    dense = solve_within(KernelStack([Z @ Z.T for Z in parts], scales), signs, **options)
+    low = solve_within_scatter(KernelStack([Factor(Z) for Z in parts], scales), signs, **options)
+    dense = solve_within_scatter(KernelStack([Z @ Z.T for Z in parts], scales), signs, **options)
     assert low.status is Status.CONVERGED
     assert low.objective == pytest.approx(dense.objective, rel=1e-7)
     np.testing.assert_allclose(low.x, dense.x, atol=1e-4)
@@ -193,7 +195,7 @@ def test_gradient_and_hessian_of_factors_are_those_of_kernels(shares):
 
 def test_factors_form_no_matrix_of_all_points():
     parts, signs = factors(13, m=200_000, ranks=(2, 2))  # such a matrix would take 320 GB
-    found = solve_within([Factor(Z) for Z in parts], signs, ridge=1e-6)
+    found = solve_within_scatter([Factor(Z) for Z in parts], signs, ridge=1e-6)
     assert found.status is Status.CONVERGED
     assert found.extra["dual"].shape == signs.shape
 
@@ -203,23 +205,27 @@ def test_a_ridge_below_rounding_is_refused(ridge):
     parts, signs = factors(14)
     for stack in ([Factor(Z) for Z in parts], [Z @ Z.T for Z in parts], [np.eye(60)]):
         with pytest.raises(ValueError, match="the ridge is too small beside them"):
-            solve_within(stack, signs, ridge=ridge)
+            solve_within_scatter(stack, signs, ridge=ridge)
     tight = np.where(signs > 0, 1.0, 0.0)[:, None]  # no scatter within: the objective is 1 by the ridge
     for kernel in (Factor(tight), tight @ tight.T):
-        assert solve_within([kernel], np.where(signs > 0, 1.0, -1.0), ridge=1e-100).objective == pytest.approx(1e100)
+        assert solve_within_scatter([kernel], np.where(signs > 0, 1.0, -1.0), ridge=1e-100).objective == pytest.approx(
+            1e100
+        )
         with pytest.raises(ValueError, match="Pass a larger ridge"):
-            solve_within([kernel], np.where(signs > 0, 1.0, -1.0), ridge=1e-300)
+            solve_within_scatter([kernel], np.where(signs > 0, 1.0, -1.0), ridge=1e-300)
 
 
 def test_factors_duplicates_zero_and_single_kernels():
     rng = np.random.default_rng(8)
     kernels, signs = problem(8)
     Z = rng.normal(size=(20, 3))
-    dense = solve_within([*kernels, Z @ Z.T], signs, ridge=0.1)
-    assert solve_within([*kernels, Factor(Z)], signs, ridge=0.1).objective == pytest.approx(dense.objective, rel=1e-6)
-    doubled = solve_within([*kernels, *kernels, np.zeros((20, 20))], signs, ridge=0.1)
-    assert doubled.objective == pytest.approx(solve_within(kernels, signs, ridge=0.1).objective, rel=2e-6)
-    single = solve_within(kernels[:1], signs, ridge=0.1)
+    dense = solve_within_scatter([*kernels, Z @ Z.T], signs, ridge=0.1)
+    assert solve_within_scatter([*kernels, Factor(Z)], signs, ridge=0.1).objective == pytest.approx(
+        dense.objective, rel=1e-6
+    )
+    doubled = solve_within_scatter([*kernels, *kernels, np.zeros((20, 20))], signs, ridge=0.1)
+    assert doubled.objective == pytest.approx(solve_within_scatter(kernels, signs, ridge=0.1).objective, rel=2e-6)
+    single = solve_within_scatter(kernels[:1], signs, ridge=0.1)
     assert (single.n_iter, single.x) == (0, pytest.approx([1.0]))
 
 
@@ -228,9 +234,9 @@ def test_factors_duplicates_zero_and_single_kernels():
 
 def test_it_stops_at_max_iter_and_when_the_callback_says_so():
     kernels, signs = problem(9, m=40, n_kernels=6)
-    assert solve_within(kernels, signs, ridge=1e-4, max_iter=1).status is Status.MAX_ITER
+    assert solve_within_scatter(kernels, signs, ridge=1e-4, max_iter=1).status is Status.MAX_ITER
     seen = []
-    stopped = solve_within(kernels, signs, ridge=1e-4, callback=lambda state: seen.append(state) or True)
+    stopped = solve_within_scatter(kernels, signs, ridge=1e-4, callback=lambda state: seen.append(state) or True)
     assert stopped.status is Status.CALLBACK
     assert seen[0].objective == stopped.objective > 0
 
@@ -238,10 +244,10 @@ def test_it_stops_at_max_iter_and_when_the_callback_says_so():
 def test_inputs_that_do_not_fit_are_refused():
     kernels, signs = problem(10)
     with pytest.raises(ValueError, match="ridge must be a positive number"):
-        solve_within(kernels, signs, ridge=0.0)
+        solve_within_scatter(kernels, signs, ridge=0.0)
     with pytest.raises(ValueError, match="1, -1 or 0 for each of the 20 points"):
-        solve_within(kernels, signs[1:], ridge=1.0)
+        solve_within_scatter(kernels, signs[1:], ridge=1.0)
     with pytest.raises(ValueError, match="1, -1 or 0"):
-        solve_within(kernels, 2 * signs, ridge=1.0)
+        solve_within_scatter(kernels, 2 * signs, ridge=1.0)
     with pytest.raises(ValueError, match="got 20 positive and 0 negative"):
-        solve_within(kernels, np.ones(20), ridge=1.0)
+        solve_within_scatter(kernels, np.ones(20), ridge=1.0)

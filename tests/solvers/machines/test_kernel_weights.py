@@ -5,7 +5,7 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 
 from kernelweave.solvers.machines import kernel_weights, smo
 from kernelweave.solvers.machines.kernel_stack import Diagonal, Factor, KernelStack
-from kernelweave.solvers.machines.kernel_weights import DualProblem
+from kernelweave.solvers.machines.kernel_weights import DualProblem, solve_kernel_weights
 from kernelweave.solvers.result import Status
 
 # Clarabel says so where it does not reach its own tolerance; the tests allow it 1e-6.
@@ -73,7 +73,7 @@ def test_every_method_reaches_the_optimum_of_a_conic_solver(method, C):
     members, scales, y = kernels()
     problem = classification(C, y)
     tol = SLOW.get(method, 1e-7)
-    found = kernel_weights.solve(KernelStack(members, scales), [problem], method=method, tol=tol, max_iter=5000)
+    found = solve_kernel_weights(KernelStack(members, scales), [problem], method=method, tol=tol, max_iter=5000)
     agrees(found, optimum(members, scales, [problem]), tol)
     assert found.x.min() >= 0.0
     assert found.x.sum() == pytest.approx(1.0)
@@ -85,7 +85,7 @@ def test_larger_norms_reach_the_optimum_of_a_conic_solver(method, norm):
     members, scales, y = kernels(1)
     problem = classification(5.0, y)
     tol = 1e-5 if method == "group_lasso" else 1e-7
-    found = kernel_weights.solve(KernelStack(members, scales), [problem], norm=norm, method=method, tol=tol)
+    found = solve_kernel_weights(KernelStack(members, scales), [problem], norm=norm, method=method, tol=tol)
     agrees(found, optimum(members, scales, [problem], norm=norm), tol)
     assert found.x.min() >= 0.0
     assert np.linalg.norm(found.x, norm) == pytest.approx(1.0)
@@ -95,7 +95,7 @@ def test_larger_norms_reach_the_optimum_of_a_conic_solver(method, norm):
 def test_the_squared_hinge_has_an_infinite_box_and_a_ridge(method):
     members, scales, y = kernels(2)
     problem, tol = classification(np.inf, y), SLOW.get(method, 1e-7)
-    found = kernel_weights.solve(
+    found = solve_kernel_weights(
         KernelStack(members, scales), [problem], ridge=0.1, method=method, tol=tol, max_iter=5000
     )
     agrees(found, optimum(members, scales, [problem], ridge=0.1), tol)
@@ -106,8 +106,8 @@ def test_an_infinite_box_and_one_that_does_not_bind_are_the_same_problem(C):
     members, scales, y = kernels(3)
     stack = KernelStack(members, scales)
     wide = classification(2.0 * C * len(y), y)
-    infinite = kernel_weights.solve(stack, [classification(np.inf, y)], ridge=1 / C, tol=1e-8)
-    finite = kernel_weights.solve(stack, [wide], ridge=1 / C, tol=1e-8)
+    infinite = solve_kernel_weights(stack, [classification(np.inf, y)], ridge=1 / C, tol=1e-8)
+    finite = solve_kernel_weights(stack, [wide], ridge=1 / C, tol=1e-8)
     assert infinite.status is finite.status is Status.CONVERGED
     assert infinite.objective == pytest.approx(finite.objective, rel=1e-7)
     assert infinite.x == pytest.approx(finite.x, abs=1e-3)
@@ -118,19 +118,19 @@ def test_an_identity_among_the_kernels_learns_the_ridge(method):
     members, scales, y = kernels(4)
     n, problem, tol = len(y), classification(np.inf, y), SLOW.get(method, 1e-6)
     stack = KernelStack([*members, Diagonal(np.ones(n))], np.append(scales, 1.0))
-    found = kernel_weights.solve(stack, [problem], method=method, tol=tol, max_iter=5000)
+    found = solve_kernel_weights(stack, [problem], method=method, tol=tol, max_iter=5000)
     agrees(found, optimum([*members, np.eye(n)], np.append(scales, 1.0), [problem]), tol)
 
 
 def test_a_learned_ridge_is_as_good_as_the_same_ridge_given():
     members, scales, y = kernels(5)
     problem = classification(np.inf, y)
-    learned = kernel_weights.solve(
+    learned = solve_kernel_weights(
         KernelStack([*members, Diagonal(np.ones(len(y)))], np.append(scales, 1.0)), [problem], tol=1e-8
     )
     share = learned.x[-1]
     assert 0.0 < share < 1.0
-    given = kernel_weights.solve(KernelStack(members, scales), [problem], ridge=share / (1 - share), tol=1e-8)
+    given = solve_kernel_weights(KernelStack(members, scales), [problem], ridge=share / (1 - share), tol=1e-8)
     # J is homogeneous: with all kernels and the ridge divided by 1 - share, it is multiplied by 1 - share.
     assert given.objective * 1 / (1 - share) == pytest.approx(learned.objective, rel=1e-6)
     assert given.x == pytest.approx(learned.x[:-1] / (1 - share), abs=1e-3)
@@ -139,7 +139,7 @@ def test_a_learned_ridge_is_as_good_as_the_same_ridge_given():
 def test_separable_data_may_leave_nothing_to_the_identity():
     y = np.repeat([1.0, -1.0], 10)
     stack = KernelStack([np.outer(y, y), Diagonal(np.ones(20))])
-    found = kernel_weights.solve(stack, [classification(np.inf, y)], tol=1e-6)
+    found = solve_kernel_weights(stack, [classification(np.inf, y)], tol=1e-6)
     assert found.status is Status.CONVERGED
     assert found.x == pytest.approx([1.0, 0.0], abs=1e-4)
     assert found.objective == pytest.approx(0.5, rel=1e-5)
@@ -153,7 +153,7 @@ def test_several_machines_share_their_weights(method, norm):
     members, scales, y = kernels(6)
     others = [np.where(np.arange(len(y)) % 3 == k, 1.0, -1.0) for k in range(2)]
     problems, tol = [classification(3.0, signs) for signs in (y, *others)], SLOW.get(method, 1e-6)
-    found = kernel_weights.solve(
+    found = solve_kernel_weights(
         KernelStack(members, scales), problems, norm=norm, method=method, tol=tol, max_iter=5000
     )
     agrees(found, optimum(members, scales, problems, norm=norm), tol)
@@ -168,7 +168,7 @@ def test_a_regressor_has_two_variables_a_row(C, ridge, norm):
     targets = (targets - targets.mean()) / targets.std()
     members = [rbf_kernel(X, gamma=g) for g in (0.1, 1.0)] + [linear_kernel(X)]
     scales, problem = np.array([1.0, 1.0, 3.0]), regression(C, targets, 0.1)
-    found = kernel_weights.solve(KernelStack(members, scales), [problem], ridge=ridge, norm=norm, tol=1e-7)
+    found = solve_kernel_weights(KernelStack(members, scales), [problem], ridge=ridge, norm=norm, tol=1e-7)
     agrees(found, optimum(members, scales, [problem], ridge=ridge, norm=norm), 1e-7)
 
 
@@ -176,7 +176,7 @@ def test_without_equality_there_is_no_multiplier():
     members, scales, y = kernels(7)
     problem = classification(5.0, y)
     problem = DualProblem(problem.linear, problem.lower, problem.upper, total=None)
-    found = kernel_weights.solve(KernelStack(members, scales), [problem], tol=1e-7)
+    found = solve_kernel_weights(KernelStack(members, scales), [problem], tol=1e-7)
     agrees(found, optimum(members, scales, [problem]), 1e-7)
     assert found.extra["multipliers"] == [0.0]
 
@@ -186,8 +186,8 @@ def test_without_equality_there_is_no_multiplier():
 def test_the_certificate_bounds_the_true_error_and_can_be_recomputed(method, tol):
     members, scales, y = kernels(8)
     problem, stack = classification(10.0, y), KernelStack(members, scales)
-    best = kernel_weights.solve(stack, [problem], tol=1e-9).objective
-    found = kernel_weights.solve(stack, [problem], method=method, tol=tol, max_iter=5000)
+    best = solve_kernel_weights(stack, [problem], tol=1e-9).objective
+    found = solve_kernel_weights(stack, [problem], method=method, tol=tol, max_iter=5000)
     assert found.status is Status.CONVERGED
     assert 0.0 <= found.objective - best <= found.certificate.gap <= tol * found.objective
     x = found.extra["duals"][0]
@@ -203,7 +203,7 @@ def test_the_certificate_bounds_the_true_error_and_can_be_recomputed(method, tol
 def test_one_kernel_is_a_support_vector_machine(method):
     members, scales, y = kernels(9)
     problem = classification(10.0, y)
-    found = kernel_weights.solve(KernelStack(members[:1], scales[:1]), [problem], method=method, tol=1e-6)
+    found = solve_kernel_weights(KernelStack(members[:1], scales[:1]), [problem], method=method, tol=1e-6)
     machine = smo.solve(members[0] / scales[0], problem.linear, problem.lower, problem.upper, tol=1e-9)
     assert found.x == pytest.approx([1.0])
     assert found.objective == pytest.approx(-machine.objective, rel=1e-6)
@@ -219,18 +219,18 @@ def test_duplicated_and_zero_kernels_do_no_harm(method, norm):
     problem, tol = classification(2.0, y), SLOW.get(method, 1e-6)
     copies = [*members, *members[:3], np.zeros((40, 40))]
     copied = np.concatenate([scales, scales[:3], [1.0]])
-    found = kernel_weights.solve(
+    found = solve_kernel_weights(
         KernelStack(copies, copied), [problem], norm=norm, method=method, tol=tol, max_iter=5000
     )
     agrees(found, optimum(copies, copied, [problem], norm=norm), tol)
     if norm == 1.0:
-        once = kernel_weights.solve(KernelStack(members, scales), [problem], tol=1e-8)
+        once = solve_kernel_weights(KernelStack(members, scales), [problem], tol=1e-8)
         assert found.objective == pytest.approx(once.objective, rel=2 * tol)
 
 
 def test_kernels_that_are_all_zero_have_the_value_of_the_box():
     y = np.array([1.0, -1.0, 1.0, -1.0])
-    found = kernel_weights.solve(KernelStack([np.zeros((4, 4))] * 2), [classification(3.0, y)])
+    found = solve_kernel_weights(KernelStack([np.zeros((4, 4))] * 2), [classification(3.0, y)])
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(12.0)
 
@@ -238,10 +238,10 @@ def test_kernels_that_are_all_zero_have_the_value_of_the_box():
 def test_norms_near_one_tend_to_the_norm_one():
     members, scales, y = kernels(11)
     stack, problem = KernelStack(members, scales), classification(10.0, y)
-    sparse = kernel_weights.solve(stack, [problem], tol=1e-8)
+    sparse = solve_kernel_weights(stack, [problem], tol=1e-8)
     distances = []
     for norm in (1.3, 1.1, 1.01, 1.001):
-        found = kernel_weights.solve(stack, [problem], norm=norm, tol=1e-8)
+        found = solve_kernel_weights(stack, [problem], norm=norm, tol=1e-8)
         assert found.status is Status.CONVERGED
         distances.append(np.abs(found.x - sparse.x).max())
     assert distances == sorted(distances, reverse=True)
@@ -252,7 +252,7 @@ def test_norms_near_one_tend_to_the_norm_one():
 @pytest.mark.parametrize("norm", [1000.0, np.inf])
 def test_large_norms_tend_to_equal_weights(norm):
     members, scales, y = kernels(12)
-    found = kernel_weights.solve(KernelStack(members, scales), [classification(10.0, y)], norm=norm, tol=1e-6)
+    found = solve_kernel_weights(KernelStack(members, scales), [classification(10.0, y)], norm=norm, tol=1e-6)
     assert found.status is Status.CONVERGED
     assert found.x == pytest.approx(np.ones(len(members)), rel=1e-2)
 
@@ -261,9 +261,9 @@ def test_large_norms_tend_to_equal_weights(norm):
 def test_a_start_near_the_optimum_saves_machines(method):
     members, scales, y = kernels(13)
     stack, problem = KernelStack(members, scales), [classification(10.0, y)]
-    best = kernel_weights.solve(stack, problem, tol=1e-8)
-    cold = kernel_weights.solve(stack, problem, method=method, tol=1e-3, max_iter=5000)
-    warm = kernel_weights.solve(stack, problem, method=method, tol=1e-3, start=7.0 * best.x, max_iter=5000)
+    best = solve_kernel_weights(stack, problem, tol=1e-8)
+    cold = solve_kernel_weights(stack, problem, method=method, tol=1e-3, max_iter=5000)
+    warm = solve_kernel_weights(stack, problem, method=method, tol=1e-3, start=7.0 * best.x, max_iter=5000)
     assert warm.status is Status.CONVERGED
     assert warm.objective == pytest.approx(best.objective, rel=1e-3)
     assert warm.extra["n_solves"] < cold.extra["n_solves"]
@@ -278,7 +278,7 @@ def test_the_same_problem_gives_the_same_bits_and_nothing_is_overwritten():
     for array in arrays:
         array.flags.writeable = False
     first, second = (
-        kernel_weights.solve(KernelStack(members, scales), [problem], start=start, tol=1e-6) for _ in range(2)
+        solve_kernel_weights(KernelStack(members, scales), [problem], start=start, tol=1e-6) for _ in range(2)
     )
     assert np.array_equal(first.x, second.x)
     assert np.array_equal(first.extra["duals"], second.extra["duals"])
@@ -288,8 +288,8 @@ def test_the_same_problem_gives_the_same_bits_and_nothing_is_overwritten():
 def test_single_precision_kernels_give_nearly_the_same_weights():
     members, scales, y = kernels(15)
     problem = classification(10.0, y)
-    exact = kernel_weights.solve(KernelStack(members, scales), [problem], tol=1e-6)
-    rounded = kernel_weights.solve(KernelStack([K.astype(np.float32) for K in members], scales), [problem], tol=1e-6)
+    exact = solve_kernel_weights(KernelStack(members, scales), [problem], tol=1e-6)
+    rounded = solve_kernel_weights(KernelStack([K.astype(np.float32) for K in members], scales), [problem], tol=1e-6)
     assert rounded.objective == pytest.approx(exact.objective, rel=1e-5)
     assert rounded.x == pytest.approx(exact.x, abs=1e-3)
 
@@ -297,8 +297,8 @@ def test_single_precision_kernels_give_nearly_the_same_weights():
 def test_low_rank_members_are_their_dense_forms():
     members, scales, y = kernels(16)
     problem, Z = classification(10.0, y), np.random.default_rng(0).normal(size=(40, 5)) + y[:, None]
-    dense = kernel_weights.solve(KernelStack([*members, Z @ Z.T], [*scales, 5.0]), [problem], tol=1e-7)
-    factor = kernel_weights.solve(KernelStack([*members, Factor(Z)], [*scales, 5.0]), [problem], tol=1e-7)
+    dense = solve_kernel_weights(KernelStack([*members, Z @ Z.T], [*scales, 5.0]), [problem], tol=1e-7)
+    factor = solve_kernel_weights(KernelStack([*members, Factor(Z)], [*scales, 5.0]), [problem], tol=1e-7)
     assert dense.x[-1] > 0.1
     assert factor.x == pytest.approx(dense.x, abs=1e-3)
     assert factor.objective == pytest.approx(dense.objective, rel=2e-7)  # the sum of both gaps
@@ -307,7 +307,7 @@ def test_low_rank_members_are_their_dense_forms():
 def test_the_history_says_how_each_value_was_reached():
     members, scales, y = kernels(17)
     states = []
-    found = kernel_weights.solve(
+    found = solve_kernel_weights(
         KernelStack(members, scales), [classification(10.0, y)], tol=1e-6, callback=states.append
     )
     assert len(found.history) == len(states) == found.n_iter + 1
@@ -320,9 +320,9 @@ def test_the_history_says_how_each_value_was_reached():
 def test_the_callback_and_the_limit_stop_with_an_honest_certificate():
     members, scales, y = kernels(18)
     stack, problem = KernelStack(members, scales), [classification(10.0, y)]
-    best = kernel_weights.solve(stack, problem, tol=1e-9).objective
-    stopped = kernel_weights.solve(stack, problem, tol=1e-6, callback=lambda state: state.iteration == 1)
-    limited = kernel_weights.solve(stack, problem, tol=1e-6, max_iter=1)
+    best = solve_kernel_weights(stack, problem, tol=1e-9).objective
+    stopped = solve_kernel_weights(stack, problem, tol=1e-6, callback=lambda state: state.iteration == 1)
+    limited = solve_kernel_weights(stack, problem, tol=1e-6, max_iter=1)
     assert stopped.status is Status.CALLBACK
     assert limited.status is Status.MAX_ITER
     for found in (stopped, limited):
@@ -332,7 +332,7 @@ def test_the_callback_and_the_limit_stop_with_an_honest_certificate():
 
 def test_a_tolerance_of_zero_ends_at_rounding():
     members, scales, y = kernels(19)
-    found = kernel_weights.solve(KernelStack(members, scales), [classification(1.0, y)], tol=0.0, max_iter=100)
+    found = solve_kernel_weights(KernelStack(members, scales), [classification(1.0, y)], tol=0.0, max_iter=100)
     assert found.status is Status.PRECISION
     assert found.certificate.relative < 1e-9
 
@@ -340,7 +340,7 @@ def test_a_tolerance_of_zero_ends_at_rounding():
 def test_an_indefinite_kernel_gets_no_duality_gap():
     _, _, y = kernels(20)
     A = np.random.default_rng(0).normal(size=(40, 40))
-    found = kernel_weights.solve(KernelStack([A + A.T]), [classification(5.0, y)], max_iter=3)
+    found = solve_kernel_weights(KernelStack([A + A.T]), [classification(5.0, y)], max_iter=3)
     assert found.certificate.kind == "stationarity"
 
 
@@ -348,8 +348,8 @@ def test_an_infinite_value_at_the_first_weights_is_refused():
     stack = KernelStack([np.zeros((4, 4)), Diagonal(np.ones(4))])
     problem = classification(np.inf, np.array([1.0, 1.0, -1.0, -1.0]))
     with pytest.raises(ValueError, match=r"J is infinite at the first weights: .* Pass a ridge"):
-        kernel_weights.solve(stack, [problem], start=np.array([1.0, 0.0]))
-    found = kernel_weights.solve(stack, [problem], tol=1e-6)  # equal weights: the optimum is the identity alone
+        solve_kernel_weights(stack, [problem], start=np.array([1.0, 0.0]))
+    found = solve_kernel_weights(stack, [problem], tol=1e-6)  # equal weights: the optimum is the identity alone
     assert found.x == pytest.approx([0.0, 1.0])
     assert found.objective == pytest.approx(2.0)
 
@@ -358,11 +358,11 @@ def test_arguments_that_make_no_sense_are_refused():
     members, scales, y = kernels(21)
     stack, problem = KernelStack(members, scales), [classification(10.0, y)]
     with pytest.raises(ValueError, match=r"norm must be at least 1; got 0.5"):
-        kernel_weights.solve(stack, problem, norm=0.5)
+        solve_kernel_weights(stack, problem, norm=0.5)
     with pytest.raises(ValueError, match=r"The reduced gradient is for weights that sum to 1 .* got norm 2"):
-        kernel_weights.solve(stack, problem, norm=2.0, method="reduced_gradient")
+        solve_kernel_weights(stack, problem, norm=2.0, method="reduced_gradient")
     with pytest.raises(ValueError, match="start must hold a weight >= 0 for each of the 6 kernels"):
-        kernel_weights.solve(stack, problem, start=np.zeros(6))
+        solve_kernel_weights(stack, problem, start=np.zeros(6))
 
 
 N_MANY = kernel_weights.ONE_IN * kernel_weights.FEWEST + 7  # rows enough for a start from fewer
@@ -377,13 +377,13 @@ def equal(members):
 def test_first_weights_from_fewer_rows_lead_to_the_same_optimum_in_fewer_steps(C, ridge, norm):
     members, scales, y = kernels(4, N_MANY)
     stack, problem = KernelStack(members, scales), classification(C, y)
-    from_equal = kernel_weights.solve(stack, [problem], ridge=ridge, norm=norm, start=equal(members))
-    from_few = kernel_weights.solve(stack, [problem], ridge=ridge, norm=norm)
+    from_equal = solve_kernel_weights(stack, [problem], ridge=ridge, norm=norm, start=equal(members))
+    from_few = solve_kernel_weights(stack, [problem], ridge=ridge, norm=norm)
     assert from_few.status is Status.CONVERGED
     assert from_few.history[0]["objective"] < from_equal.history[0]["objective"]
     assert from_few.extra["n_solves"] <= from_equal.extra["n_solves"]
     both = [
-        kernel_weights.solve(stack, [problem], ridge=ridge, norm=norm, start=s, tol=1e-8)
+        solve_kernel_weights(stack, [problem], ridge=ridge, norm=norm, start=s, tol=1e-8)
         for s in (None, equal(members))
     ]
     assert both[0].objective == pytest.approx(both[1].objective, rel=1e-7)
@@ -393,10 +393,10 @@ def test_first_weights_from_fewer_rows_of_several_machines_with_shared_rows():
     members, scales, y = kernels(5, N_MANY)
     targets = np.random.default_rng(0).normal(size=N_MANY) + y
     problems, stack = [classification(3.0, y), regression(2.0, targets, 0.1)], KernelStack(members, scales)
-    found = kernel_weights.solve(stack, problems, tol=1e-7)
+    found = solve_kernel_weights(stack, problems, tol=1e-7)
     assert found.history[0]["n_active"] < len(members)
     assert found.objective == pytest.approx(
-        kernel_weights.solve(stack, problems, tol=1e-7, start=equal(members)).objective, rel=1e-6
+        solve_kernel_weights(stack, problems, tol=1e-7, start=equal(members)).objective, rel=1e-6
     )
 
 
@@ -404,8 +404,8 @@ def test_first_weights_from_fewer_rows_of_several_machines_with_shared_rows():
 def test_a_class_that_fewer_rows_may_miss_does_no_harm(n_rare):
     members, scales, y = kernels(6, N_MANY)
     y = np.where(np.arange(N_MANY) < n_rare, 1.0, -1.0)
-    found = kernel_weights.solve(KernelStack(members, scales), [classification(5.0, y)], tol=1e-6)
-    again = kernel_weights.solve(KernelStack(members, scales), [classification(5.0, y)], tol=1e-6, start=equal(members))
+    found = solve_kernel_weights(KernelStack(members, scales), [classification(5.0, y)], tol=1e-6)
+    again = solve_kernel_weights(KernelStack(members, scales), [classification(5.0, y)], tol=1e-6, start=equal(members))
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(again.objective, rel=2e-6)
 
@@ -419,6 +419,6 @@ def test_all_weights_start_equal_where_fewer_rows_could_mislead():
         (KernelStack(members, scales), few_take_part),
         (KernelStack([*members, Diagonal(np.ones(N_MANY))]), classification(np.inf, y)),
     ):
-        assert kernel_weights.solve(stack, [problem]).history[0]["n_active"] == len(stack)
-    found = kernel_weights.solve(KernelStack(members, scales), [all_at_the_end], tol=1e-6)
+        assert solve_kernel_weights(stack, [problem]).history[0]["n_active"] == len(stack)
+    found = solve_kernel_weights(KernelStack(members, scales), [all_at_the_end], tol=1e-6)
     assert found.extra["duals"][0] == pytest.approx(given["upper"], abs=1e-9)

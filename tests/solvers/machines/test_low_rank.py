@@ -1,8 +1,10 @@
 import numpy as np
 import pytest
 
-from kernelweave.solvers.machines import kernel_stack, kernel_weights, low_rank, smo, weighted_svm
+from kernelweave.solvers.machines import kernel_stack, low_rank, smo, weighted_svm
 from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
+from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
+from kernelweave.solvers.machines.low_rank import solve_low_rank
 from kernelweave.solvers.machines.weighted_svm import DualProblem, WeightedSVM
 from kernelweave.solvers.result import Status
 
@@ -29,7 +31,7 @@ def gap(Z, linear, lower, upper, rows, x):
 def test_it_reaches_the_optimum_of_smo_on_the_kernel_matrix(monkeypatch, seed, small):
     monkeypatch.setattr(low_rank, "SMALL", small)
     Z, linear, lower, upper, rows = problem(seed, scale=10.0 ** (seed % 3 - 1))
-    found = low_rank.solve(Z, linear, lower, upper, index=rows, tol=1e-8)
+    found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-8)
     oracle = smo.solve(Z @ Z.T, linear, lower, upper, total=None, index=rows, tol=1e-10)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(oracle.objective, rel=1e-7)
@@ -42,22 +44,22 @@ def test_it_reaches_the_optimum_of_smo_on_the_kernel_matrix(monkeypatch, seed, s
 def test_variables_are_rows_unless_said_otherwise():
     Z, linear, lower, upper, _ = problem(1)
     n = len(Z)
-    found = low_rank.solve(Z, linear[:n], lower[:n], upper[:n], tol=1e-8)
+    found = solve_low_rank(Z, linear[:n], lower[:n], upper[:n], tol=1e-8)
     oracle = smo.solve(Z @ Z.T, linear[:n], lower[:n], upper[:n], total=None, tol=1e-10)
     assert found.objective == pytest.approx(oracle.objective, rel=1e-7)
 
 
 def test_a_start_at_the_optimum_ends_at_once():
     Z, linear, lower, upper, rows = problem(2)
-    first = low_rank.solve(Z, linear, lower, upper, index=rows, tol=1e-6)
-    again = low_rank.solve(Z, linear, lower, upper, index=rows, tol=1e-6, start=first.x)
+    first = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-6)
+    again = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-6, start=first.x)
     assert again.n_iter == 0
     np.testing.assert_array_equal(again.x, first.x)
 
 
 def test_the_limit_is_a_status_with_an_honest_gap():
     Z, linear, lower, upper, rows = problem(3)
-    found = low_rank.solve(Z, linear, lower, upper, index=rows, tol=1e-12, max_rounds=0)
+    found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-12, max_rounds=0)
     assert found.status is Status.MAX_ITER
     assert found.certificate.gap == pytest.approx(gap(Z, linear, lower, upper, rows, found.x))
 
@@ -66,7 +68,7 @@ def test_the_limit_is_a_status_with_an_honest_gap():
 def test_rows_without_features_and_variables_without_room_are_no_trouble(monkeypatch, small):
     monkeypatch.setattr(low_rank, "SMALL", small)
     Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
-    found = low_rank.solve(
+    found = solve_low_rank(
         Z, np.array([-1.0, -1.0, 1.0]), np.array([0.0, 0.5, -1.0]), np.array([2.0, 0.5, 0.0]), tol=1e-9
     )
     np.testing.assert_allclose(found.x, [2.0, 0.5, -0.25], atol=1e-6)
@@ -74,7 +76,7 @@ def test_rows_without_features_and_variables_without_room_are_no_trouble(monkeyp
 
 def test_a_tolerance_below_rounding_ends():
     Z, linear, lower, upper, rows = problem(4, scale=1e3)
-    found = low_rank.solve(Z, linear, lower, upper, index=rows, tol=1e-30, max_rounds=500)
+    found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-30, max_rounds=500)
     assert found.status in (Status.PRECISION, Status.CONVERGED)
 
 
@@ -92,12 +94,12 @@ def stack_and_problems(seed, n=60):
 @pytest.mark.parametrize("norm", [1.0, 2.0])
 def test_machines_on_features_are_machines_on_their_kernels(monkeypatch, norm):
     stack, problems = stack_and_problems(0)
-    dense = kernel_weights.solve(stack, problems, norm=norm, tol=1e-7)
+    dense = solve_kernel_weights(stack, problems, norm=norm, tol=1e-7)
     monkeypatch.setattr(kernel_stack, "LARGE", 10)
     stack, problems = stack_and_problems(0)
     assert WeightedSVM(stack, problems, 0.0, norm).low_rank
     monkeypatch.setattr(KernelStack, "combine", None)  # no matrix of all points is formed
-    found = kernel_weights.solve(stack, problems, norm=norm, tol=1e-7)
+    found = solve_kernel_weights(stack, problems, norm=norm, tol=1e-7)
     assert found.objective == pytest.approx(dense.objective, rel=1e-6)
     assert found.certificate.relative <= 1e-7
 
@@ -118,11 +120,11 @@ def test_an_equality_over_few_points_needs_the_matrix_of_these(monkeypatch):
         here = np.arange(0, 60, 3)
         return stack, [DualProblem(p.linear[here], p.lower[here], p.upper[here], 0.0, here) for p in problems]
 
-    dense = kernel_weights.solve(*tied(), tol=1e-7)
+    dense = solve_kernel_weights(*tied(), tol=1e-7)
     monkeypatch.setattr(kernel_stack, "LARGE", 30)
     stack, problems = tied()
     assert WeightedSVM(stack, problems).low_rank
     monkeypatch.setattr(KernelStack, "combine", None)
-    found = kernel_weights.solve(stack, problems, tol=1e-7)
+    found = solve_kernel_weights(stack, problems, tol=1e-7)
     assert found.objective == pytest.approx(dense.objective, rel=1e-6)
     np.testing.assert_allclose(found.extra["multipliers"], dense.extra["multipliers"], atol=1e-3)

@@ -5,9 +5,10 @@ import pytest
 from checks.transduction import convex_problem, hinge, ramp, virtual_sample_dual
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
-from kernelweave.solvers.machines import kernel_weights, transduction
+from kernelweave.solvers.machines import transduction
 from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
-from kernelweave.solvers.machines.transduction import TransductiveMachine
+from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
+from kernelweave.solvers.machines.transduction import TransductiveMachine, solve_transduction
 from kernelweave.solvers.result import Status
 
 ACCURATE = 1e-9
@@ -41,12 +42,12 @@ def stack_for(kernels, cost_unlabeled, mean):
 
 
 def train(stack, problems, weights, duals, tol=ACCURATE):
-    return kernel_weights.solve(stack, problems, start=weights, start_duals=duals, tol=tol)
+    return solve_kernel_weights(stack, problems, start=weights, start_duals=duals, tol=tol)
 
 
 def solve(stack, machines, accuracy=ACCURATE, **options):
     """Descend with convex machines of some accuracy."""
-    return transduction.solve(stack, machines, partial(train, stack, tol=accuracy), **options)
+    return solve_transduction(stack, machines, partial(train, stack, tol=accuracy), **options)
 
 
 def problem_of(machine, kernels, slopes):

@@ -3,8 +3,9 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave.solvers import simplex
-from kernelweave.solvers.machines import kernel_weights, weights_newton
+from kernelweave.solvers.machines import weights_newton
 from kernelweave.solvers.machines.kernel_stack import KernelStack
+from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
 from kernelweave.solvers.machines.weighted_svm import DualProblem, WeightedSVM
 from kernelweave.solvers.machines.weights_newton import NewtonStep, _Model
 from kernelweave.solvers.result import Status
@@ -66,10 +67,10 @@ def test_near_the_optimum_the_gap_falls_faster_than_by_a_factor():
 def test_a_step_that_does_not_descend_gives_way_to_the_gradient_and_is_recorded(monkeypatch):
     svm = machines(3)
     stack, problems = svm.stack, svm.problems
-    best = kernel_weights.solve(stack, problems, tol=1e-8)
+    best = solve_kernel_weights(stack, problems, tol=1e-8)
     worst = np.eye(3)[np.argmin(best.extra["forms"])]
     monkeypatch.setattr(simplex, "minimise_quadratic", lambda H, c: worst)
-    found = kernel_weights.solve(stack, problems, tol=1e-5)
+    found = solve_kernel_weights(stack, problems, tol=1e-5)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(best.objective, rel=1e-5)
     assert "projected gradient" in {record["step"] for record in found.history}

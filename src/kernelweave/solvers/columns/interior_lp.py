@@ -119,7 +119,9 @@ class InteriorPoint:
         return replace(self, row_dual=np.delete(self.row_dual, rows), free=np.delete(self.free, len(self.x) + rows))
 
 
-def solve(lp: DenseLP, tol: float, start: InteriorPoint | None = None, seconds: float = np.inf) -> InteriorPoint:
+def solve_interior_lp(
+    lp: DenseLP, tol: float, start: InteriorPoint | None = None, seconds: float = np.inf
+) -> InteriorPoint:
     """Solve a linear program up to the relative gap ``tol``, or as well as rounding and time allow.
 
     Parameters

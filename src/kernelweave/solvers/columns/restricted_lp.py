@@ -132,7 +132,7 @@ class RestrictedLP:
     def _approach(self, gap: float, warm: bool, end: float) -> InteriorPoint:
         """Return a solution up to a relative gap, or as good as can be."""
         for start in [self._inside, None] if warm and self._inside is not None else [None]:
-            found = interior_lp.solve(self._program(), gap, start, end - time.perf_counter())
+            found = interior_lp.solve_interior_lp(self._program(), gap, start, end - time.perf_counter())
             if found.error <= max(gap, FINEST):
                 break
             if time.perf_counter() >= end:

@@ -43,7 +43,7 @@ from ..result import SolverResult, Status
 from .matrix_fractional import RidgedStack
 from .simplex_newton import Callback, Course, finite, first_weights
 
-__all__ = ["solve_joint"]
+__all__ = ["solve_joint_lmi"]
 
 SPREAD = 0.1  # share of equal weights in the start, which must not be zero anywhere
 FACTOR = 0.1  # of the barrier from one centre to the next
@@ -63,7 +63,7 @@ LEAST_RIDGE = 1e-15  # of a matrix with a unit diagonal that rounding made indef
 ENOUGH = 0.2  # of the tolerance, which the barrier takes at its lowest
 
 
-def solve_joint(
+def solve_joint_lmi(
     kernels: KernelStack | Sequence[Member],
     H: np.ndarray,
     *,
@@ -78,12 +78,12 @@ def solve_joint(
     Parameters
     ----------
     kernels, H, ridge, start, tol, max_iter, callback
-        As for :func:`.matrix_fractional.solve`. Equal weights are mixed into ``start``.
+        As for :func:`.solve_matrix_fractional`. Equal weights are mixed into ``start``.
 
     Returns
     -------
     SolverResult
-        As that of :func:`.matrix_fractional.solve`; no weight is exactly zero. The objective is :math:`1^\top t`;
+        As that of :func:`.solve_matrix_fractional`; no weight is exactly zero. The objective is :math:`1^\top t`;
         ``extra`` has also "bounds", the :math:`t`, and "exact", the :math:`\operatorname{tr} S` at these weights.
     """
     stack = RidgedStack(kernels, H, ridge)

@@ -34,9 +34,9 @@ from scipy.linalg.lapack import dgeqrf, dormqr, dpotrf, dtrtrs
 
 from ..machines.kernel_stack import Diagonal, Factor, KernelStack, Member
 from ..result import SolverResult
-from .simplex_newton import LARGEST, Callback, Derivatives, minimise
+from .simplex_newton import LARGEST, Callback, Derivatives, minimise_on_simplex
 
-__all__ = ["RidgedStack", "beyond_precision", "class_indicator", "solve", "total_rank"]
+__all__ = ["RidgedStack", "beyond_precision", "class_indicator", "solve_matrix_fractional", "total_rank"]
 
 EPS = float(np.finfo(float).eps)
 FLOOR = 1e-12  # ridge beside a learned one: where rows repeat, M would be singular at w_0 = 0
@@ -74,7 +74,7 @@ def class_indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:
     return H
 
 
-def solve(
+def solve_matrix_fractional(
     kernels: KernelStack | Sequence[Member],
     H: np.ndarray,
     *,
@@ -116,12 +116,12 @@ def solve(
     --------
     >>> H = class_indicator(np.array([0, 0, 1, 1]), 2)
     >>> a, b = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, 1.0, -1.0])
-    >>> found = solve([np.outer(a, a) / 4, np.outer(b, b) / 4], H, ridge=0.5)
+    >>> found = solve_matrix_fractional([np.outer(a, a) / 4, np.outer(b, b) / 4], H, ridge=0.5)
     >>> found.x, found.objective
     (array([1., 0.]), 2.67)
     """
     stack = RidgedStack(kernels, H, ridge)
-    return stack.finished(minimise(stack, start=start, tol=tol, max_iter=max_iter, callback=callback))
+    return stack.finished(minimise_on_simplex(stack, start=start, tol=tol, max_iter=max_iter, callback=callback))
 
 
 class RidgedStack:

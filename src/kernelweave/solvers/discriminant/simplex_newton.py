@@ -95,7 +95,7 @@ class SimplexState:
 Callback = Callable[[SimplexState], object]
 
 
-def minimise(
+def minimise_on_simplex(
     function: Smooth,
     *,
     start: np.ndarray | None = None,
@@ -166,7 +166,7 @@ class Course:
     Parameters
     ----------
     tol, max_iter, callback
-        As for :func:`minimise`.
+        As for :func:`minimise_on_simplex`.
     patience : int
         Steps in a row without progress after which rounding is to blame.
     little : float

@@ -49,14 +49,14 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 from ..machines.kernel_stack import Factor, KernelStack, Member
 from ..result import Certificate, SolverResult
 from .matrix_fractional import LOW_RANK, beyond_precision, total_rank
-from .simplex_newton import LARGEST, Derivatives, SimplexState, minimise
+from .simplex_newton import LARGEST, Derivatives, SimplexState, minimise_on_simplex
 
-__all__ = ["class_difference", "solve_within", "within_center"]
+__all__ = ["class_difference", "solve_within_scatter", "within_center"]
 
 EPS = float(np.finfo(float).eps)
 
 
-def solve_within(
+def solve_within_scatter(
     kernels: KernelStack | Sequence[Member],
     signs: np.ndarray,
     *,
@@ -81,7 +81,7 @@ def solve_within(
     shares : (float, float), optional
         :math:`c_+, c_-`; by default :math:`m_+/m, m_-/m`, the problem (3). (1, 1) is the paper's J.
     start, tol, max_iter, callback
-        As for :func:`.matrix_fractional.solve`.
+        As for :func:`.solve_matrix_fractional`.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def solve_within(
     Examples
     --------
     >>> y, x = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, 2.0, -1.0, -2.0])
-    >>> found = solve_within([np.outer(x, x), np.eye(4)], y, ridge=0.75)
+    >>> found = solve_within_scatter([np.outer(x, x), np.eye(4)], y, ridge=0.75)
     >>> found.x, found.objective  # d = 3, the scatter is 1/4
     (array([1., 0.]), 9.0)
     """
@@ -106,7 +106,7 @@ def solve_within(
     few = total_rank(stack) <= LOW_RANK * stack.n_points
     problem = (_WithinFactors if few else _WithinScatter)(stack, signs, ridge, shares)
     seen = None if callback is None else lambda state: callback(replace(state, objective=-state.objective))
-    found = minimise(problem, start=start, tol=tol, max_iter=max_iter, callback=seen)
+    found = minimise_on_simplex(problem, start=start, tol=tol, max_iter=max_iter, callback=seen)
     extra = dict(found.extra)
     return replace(
         found,

@@ -28,7 +28,7 @@ from .weighted_svm import DualProblem, Value, WeightedSVM
 from .weights_gradient import GroupLassoStep, ProjectedGradientStep, ReducedGradientStep, normalised
 from .weights_newton import NewtonStep
 
-__all__ = ["DualProblem", "MKLState", "Method", "solve"]
+__all__ = ["DualProblem", "MKLState", "Method", "solve_kernel_weights"]
 
 Method = Literal["newton", "projected_gradient", "reduced_gradient", "group_lasso"]
 Step = Callable[[Value], tuple[Value, str]]
@@ -76,7 +76,7 @@ class MKLState:
     seconds: float
 
 
-def solve(
+def solve_kernel_weights(
     stack: KernelStack,
     problems: Sequence[DualProblem],
     *,
@@ -128,7 +128,7 @@ def solve(
     --------
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> stack = KernelStack([np.outer(y, y), np.eye(4)])
-    >>> found = solve(stack, [DualProblem(-y, np.minimum(0, 9 * y), np.maximum(0, 9 * y))])
+    >>> found = solve_kernel_weights(stack, [DualProblem(-y, np.minimum(0, 9 * y), np.maximum(0, 9 * y))])
     >>> found.x, found.objective
     (array([1., 0.]), 0.5)
     """
@@ -178,7 +178,7 @@ def _weights_of_few(machines: WeightedSVM, max_iter: int) -> np.ndarray | None:
     few = [p.at(rows, share) for p in problems]
     if not all(p.total is None or p.lower.sum() <= p.total <= p.upper.sum() for p in few):
         return None
-    return solve(
+    return solve_kernel_weights(
         machines.stack.at(rows),
         few,
         ridge=share * machines.ridge[rows],

@@ -27,7 +27,7 @@ NOISE = 1e-10  # ... if the gap is within this of the sizes of what it is made o
 TINY = float(np.finfo(float).tiny)
 
 
-def solve(
+def solve_low_rank(
     Z: np.ndarray,
     linear: np.ndarray,
     lower: np.ndarray,
@@ -61,7 +61,7 @@ def solve(
     Examples
     --------
     >>> points = np.array([[-1.0], [1.0]])
-    >>> found = solve(points, np.array([1.0, -1.0]), np.array([-9.0, 0.0]), np.array([0.0, 9.0]), tol=1e-9)
+    >>> found = solve_low_rank(points, np.array([1.0, -1.0]), np.array([-9.0, 0.0]), np.array([0.0, 9.0]), tol=1e-9)
     >>> round(found.objective, 6), found.status.name
     (-0.5, 'CONVERGED')
     """

@@ -147,7 +147,7 @@ class TransductivePoint:
     slopes: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
-def solve(
+def solve_transduction(
     stack: KernelStack,
     machines: Sequence[TransductiveMachine],
     train: Train,
@@ -168,7 +168,7 @@ def solve(
         They share the weights.
     train : callable
         ``train(problems, weights, duals)`` solves the convex machines, started at weights and duals or at None: an
-        `SolverResult` as that of `mkl.solve`.
+        `SolverResult` as that of :func:`.solve_kernel_weights`.
     stages : sequence of float
         The unlabelled points cost these shares of what they cost, one after the other; the last is 1.
     start : sequence of ndarray of shape (n_labeled,), optional

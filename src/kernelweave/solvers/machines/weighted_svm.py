@@ -24,8 +24,9 @@ import numpy as np
 
 from ..loops import gather
 from ..result import SolverResult
-from . import low_rank, smo
+from . import smo
 from .kernel_stack import LARGE, Diagonal, KernelStack
+from .low_rank import solve_low_rank
 
 # An infinite box is closed where it does not bind. With signs as linear term, the optimum of the open box has a sum of
 # absolute values of twice its value: if that of the closed box is within the box, no better point is outside.
@@ -227,7 +228,7 @@ class WeightedSVM:
             lower, upper = np.maximum(problem.lower, -box), np.minimum(problem.upper, box)
             asked = min(COARSEST, tol * self._slack[c])
             if self.low_rank and problem.total is None:
-                found = low_rank.solve(K, problem.linear, lower, upper, index=problem.index, start=start, tol=asked)
+                found = solve_low_rank(K, problem.linear, lower, upper, index=problem.index, start=start, tol=asked)
             else:
                 matrix, index = self._matrix(K, problem)
                 found = smo.solve(
