@@ -25,18 +25,17 @@ MAY_IMPORT = {
     "filling": (),
     "target_texts": ("filling", "preprocessing"),
     "labeling": ("estimators", "filling", "kernels", "model_selection", "preprocessing", "target_texts"),
-    "papers": ("estimators", "kernels", "model_selection", "datasets", "solvers.reference"),
+    "papers": ("estimators", "kernels", "model_selection", "datasets"),
     "papers_cli": ("papers", "report", "tables"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")
 MAY_IMPORT["__main__"] = ("cli",)
 ONLY_IN = {
-    "highspy": "solvers/highs.py",
+    "highspy": "solvers/columns/highs.py",
     "matplotlib": "report/",
-    "cvxpy": "solvers/reference.py",
-    "clarabel": "solvers/reference.py",
 }
 NEVER_IN = {"sklearn": "solvers/"}
+ONLY_IN_TESTS = ("cvxpy", "clarabel")  # the oracles
 MAX_LINES = 500
 
 
@@ -79,6 +78,8 @@ def objections(path, target):
     where = path.as_posix()
     if top in ONLY_IN and not where.startswith(ONLY_IN[top]):
         yield f"{top} belongs in {ONLY_IN[top]} only"
+    if top in ONLY_IN_TESTS:
+        yield f"{top} belongs in tests only"
     if top in NEVER_IN and where.startswith(NEVER_IN[top]):
         yield f"{top} is not for {NEVER_IN[top]}"
     if top != "kernelweave" or where == "__init__.py":
@@ -93,8 +94,6 @@ def objections(path, target):
             yield "name the room that it comes from"
     elif room != target_room and not any(name.startswith(f"{other}.") for other in MAY_IMPORT[room]):
         yield f"{room} may import {', '.join(MAY_IMPORT[room]) or 'nothing of ours'}"
-    elif name.startswith("solvers.reference.") and room != "papers":
-        yield "solvers.reference is for papers only"
 
 
 FORBIDDEN = [
@@ -110,12 +109,12 @@ FORBIDDEN = [
     ("solvers/a.py", "from ..kernels.base import Kernel"),
     ("solvers/a.py", "from sklearn.utils import check_array"),
     ("solvers/a.py", "import sklearn"),
-    ("solvers/a.py", "from .reference import full_lp"),
-    ("solvers/a.py", "from . import reference"),
     ("solvers/a.py", "import highspy"),
+    ("solvers/columns/a.py", "import highspy"),
+    ("solvers/columns/a.py", "from ...kernels.base import Kernel"),
+    ("solvers/columns/a.py", "import sklearn"),
+    ("solvers/a.py", "import clarabel"),
     ("estimators/a.py", "from highspy import Highs"),
-    ("estimators/a.py", "from ..solvers.reference import full_lp"),
-    ("estimators/a.py", "from ..solvers import reference"),
     ("estimators/a.py", "import matplotlib.pyplot as plt"),
     ("estimators/a.py", "import cvxpy"),
     ("estimators/a.py", "from .. import papers"),
@@ -133,11 +132,10 @@ FORBIDDEN = [
 ALLOWED = [
     ("kernels/a.py", "from .base import Kernel\nfrom . import graph\nimport numpy as np\nimport sklearn"),
     ("solvers/a.py", "import kernelweave.solvers.result\nfrom ..solvers.result import Status"),
-    ("solvers/highs.py", "import highspy"),
-    ("solvers/reference.py", "import cvxpy, clarabel"),
+    ("solvers/columns/highs.py", "import highspy"),
+    ("solvers/columns/a.py", "from ..machines import smo\nfrom ..result import Status\nfrom . import masters"),
     ("report/a.py", "import matplotlib.pyplot as plt"),
     ("estimators/a.py", "from .. import labels\nfrom ..kernels import library\nfrom ..solvers import smo"),
-    ("papers/a.py", "from ..solvers import reference\nfrom ..solvers.reference import full_lp"),
     ("persistence.py", "from . import kernels, estimators\nfrom . import __version__"),
     ("cli.py", "from .papers import runner\nfrom . import report, datasets"),
     ("__init__.py", "from .solvers import smo"),

@@ -23,14 +23,16 @@ from pathlib import Path
 for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[variable] = "1"
 
+sys.path.append(str(Path(__file__).parents[2] / "tests"))
+
 import highspy
 import numpy as np
+from oracles.reference import full_lp
 from problem import kernel_values, objective, sample
 
-from kernelweave.solvers.column_generation import generate_columns
-from kernelweave.solvers.lp_masters import LPMaster
+from kernelweave.solvers.columns.loop import generate_columns
+from kernelweave.solvers.columns.lp_masters import LPMaster
 from kernelweave.solvers.margin import classification_rows
-from kernelweave.solvers.reference import full_lp
 
 HERE = Path(__file__).parent
 CASES = [(500, 500, 3), (1000, 1000, 5), (1000, 5000, 10)]

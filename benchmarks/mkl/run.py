@@ -25,9 +25,10 @@ import numpy as np
 import sklearn
 from sklearn.metrics import euclidean_distances
 
-from kernelweave.solvers import mkl
-from kernelweave.solvers.kernel_stack import KernelStack
-from kernelweave.solvers.mkl_gradient import ReducedGradientStep, shorter
+from kernelweave.solvers.machines import kernel_weights
+from kernelweave.solvers.machines.kernel_stack import KernelStack
+from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
+from kernelweave.solvers.machines.weights_gradient import ReducedGradientStep, shorter
 
 HERE = Path(__file__).parent
 SIZES, COUNTS, C, TOL, MAX_SOLVES = (500, 1000, 2000), (10, 20, 60), 10.0, 1e-3, 500
@@ -54,7 +55,7 @@ class ParabolaStep(ReducedGradientStep):
         return value
 
 
-mkl.STEPS["parabolas"] = ParabolaStep
+kernel_weights.STEPS["parabolas"] = ParabolaStep
 
 
 def problem(n, n_kernels):
@@ -83,13 +84,13 @@ def gap(members, scales, y, weights, x, offset):
 
 def run(stack, y, method, seconds):
     """Return time, machines trained, and the solution."""
-    duals = [mkl.DualProblem(-y, np.minimum(0.0, C * y), np.maximum(0.0, C * y))]
+    duals = [kernel_weights.DualProblem(-y, np.minimum(0.0, C * y), np.maximum(0.0, C * y))]
     begin = time.perf_counter()
 
     def late(state):
         return time.perf_counter() - begin > seconds or state.n_solves > MAX_SOLVES
 
-    found = mkl.solve(stack, duals, method=method, tol=TOL, max_iter=10**6, callback=late)
+    found = solve_kernel_weights(stack, duals, method=method, tol=TOL, max_iter=10**6, callback=late)
     return time.perf_counter() - begin, found
 
 

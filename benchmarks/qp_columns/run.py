@@ -26,9 +26,9 @@ import sklearn
 from sklearn.metrics import euclidean_distances
 from solvers import SOLVERS
 
-from kernelweave.solvers.column_generation import generate_columns
+from kernelweave.solvers.columns.loop import generate_columns
+from kernelweave.solvers.columns.qp_masters import QPMaster
 from kernelweave.solvers.margin import classification_rows
-from kernelweave.solvers.qp_masters import QPMaster
 
 HERE = Path(__file__).parent
 N_ROWS, SIZES, COSTS = 1000, (50, 200, 800), (0.1, 10.0, 1000.0)

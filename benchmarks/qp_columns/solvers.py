@@ -63,7 +63,7 @@ def liblinear(Z, rows, form, gap, wanted, repeats):
 
 
 def optimum(Z, rows, form):
-    from kernelweave.solvers.qp_masters import QPMaster
+    from kernelweave.solvers.columns.qp_masters import QPMaster
 
     master = QPMaster(rows, tol=1e-6, **form)
     master.add_columns(np.arange(Z.shape[1]), Z)

@@ -29,14 +29,14 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 from sklearn.metrics import euclidean_distances
 
-from kernelweave.solvers.joint_lmi import solve_joint
-from kernelweave.solvers.matrix_fractional import class_indicator, solve
+from kernelweave.solvers.discriminant.joint_lmi import solve_joint_lmi
+from kernelweave.solvers.discriminant.matrix_fractional import class_indicator, solve_matrix_fractional
 
 HERE = Path(__file__).parent
 PEERS, PEER_SIZES, SIZES = ("CLARABEL", "CVXOPT", "SCS"), (100, 300), (1000, 2000, 5000)
 WIDTHS = np.geomspace(0.1, 100.0, 10)
 RIDGES = (None, 1e-4)
-SOLVERS = {"exact": solve, "joint": solve_joint}
+SOLVERS = {"exact": solve_matrix_fractional, "joint": solve_joint_lmi}
 TOLERANCE = 1e-6
 
 
@@ -258,7 +258,7 @@ def main():
         weights, seconds = by_cvxopt(*case) if solver == "CVXOPT" else by_cvxpy(solver, *case)
         print(json.dumps({"weights": weights.tolist(), "seconds": seconds}))
         return
-    solve_joint(*problem(30), ridge=None)  # compiles
+    solve_joint_lmi(*problem(30), ridge=None)  # compiles
     grown = [record for m in SIZES for record in as_size_grows(m, options.repeats)]
     compared = [record for m in PEER_SIZES for record in against_peers(m, options.repeats, options.limit)]
     text = table(compared, grown)

@@ -25,7 +25,7 @@ import sklearn
 from sklearn.metrics import euclidean_distances
 from sklearn.svm import SVC
 
-from kernelweave.solvers import smo
+from kernelweave.solvers.machines import smo
 
 HERE = Path(__file__).parent
 SIZES, COSTS, GAPS = (500, 2000, 5000), (1.0, 100.0), (1e-3, 1e-6)

@@ -3,7 +3,7 @@
 import numpy as np
 from sklearn.metrics import euclidean_distances
 
-from kernelweave.solvers.matrix_fractional import class_indicator
+from kernelweave.solvers.discriminant.matrix_fractional import class_indicator
 
 
 def center(K):

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from oracles.reference import full_lp
 
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, SSMKClassifier
 from kernelweave.estimators import centers as module
@@ -7,7 +8,6 @@ from kernelweave.estimators.base import Sample
 from kernelweave.estimators.centers import candidates
 from kernelweave.labels import partition
 from kernelweave.solvers.margin import classification_rows
-from kernelweave.solvers.reference import full_lp
 
 N, N_LABELED = 40, 12
 

@@ -4,12 +4,12 @@ import warnings
 
 import numpy as np
 import pytest
+from oracles.reference import full_lp
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave import RBF, KernelLibrary, Linear, Polynomial, Sigmoid, SSMKClassifier
 from kernelweave.solvers.margin import classification_rows
-from kernelweave.solvers.reference import full_lp
 
 LIBRARIES = [[Linear(), RBF()], [RBF(1e-3), Polynomial(3)], [Sigmoid(), RBF(50.0)]]
 

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 import pytest
+from oracles import reference
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kernel
@@ -22,7 +23,6 @@ from kernelweave import (
     Sigmoid,
     SSMKClassifier,
 )
-from kernelweave.solvers import reference
 from kernelweave.solvers.margin import classification_rows, one_class_rows, regression_rows
 from kernelweave.solvers.result import Status
 

@@ -6,10 +6,10 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from kernelweave import RBF, KernelLibrary, Linear, SSMKClassifier
 from kernelweave.estimators.formulation import INNER_TOL, LEAST_DEVIATION, TOLERANCES, Formulation, diagonals
-from kernelweave.solvers.lp_masters import LPMaster, NuLPMaster
+from kernelweave.solvers.columns.lp_masters import LPMaster, NuLPMaster
+from kernelweave.solvers.columns.qp_masters import NuQPMaster, QPMaster
+from kernelweave.solvers.columns.rkhs_master import RKHSMaster
 from kernelweave.solvers.margin import classification_rows
-from kernelweave.solvers.qp_masters import NuQPMaster, QPMaster
-from kernelweave.solvers.rkhs_master import RKHSMaster
 
 N = 20
 ROWS = np.arange(12)

@@ -1,12 +1,12 @@
 import numpy as np
 import pytest
+from oracles.reference import full_lp
 from scipy import sparse
 from sklearn.base import clone
 
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.mixture import kernel_usage
 from kernelweave.kernels.expansion import KernelExpansion
-from kernelweave.solvers.reference import full_lp
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import kernelweave
 from kernelweave import RBF, FromCallable, KernelLibrary, Linear, OnColumns, Precomputed, RKDAClassifier, Sigmoid
-from kernelweave.solvers import matrix_fractional
+from kernelweave.solvers.discriminant import matrix_fractional
 from kernelweave.solvers.result import Status
 
 TRIO = [RBF(0.3), RBF(1.0), Linear()]

@@ -7,8 +7,8 @@ from kernelweave.estimators.rkda import LEAST
 from kernelweave.estimators.scatter import Scatter
 from kernelweave.estimators.stacking import stack_kernels
 from kernelweave.labels import partition
-from kernelweave.solvers import kernel_stack
-from kernelweave.solvers.matrix_fractional import class_indicator
+from kernelweave.solvers.discriminant.matrix_fractional import class_indicator
+from kernelweave.solvers.machines import kernel_stack
 
 
 def scatter(weight=None, y=None):

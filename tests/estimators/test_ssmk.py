@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 from checks.kkt import assert_lp_optimal
+from oracles.reference import full_lp
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
@@ -34,7 +35,6 @@ from kernelweave import (
 from kernelweave.estimators import ssmk
 from kernelweave.kernels import library
 from kernelweave.solvers.margin import classification_rows
-from kernelweave.solvers.reference import full_lp
 from kernelweave.solvers.result import Status
 
 

@@ -1,11 +1,11 @@
 import numpy as np
 import pytest
+from oracles.reference import full_lp
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import RBF, KernelLibrary, Linear, Polynomial, SemiSupervisedSplit, Sigmoid, SSMKRegressor
 from kernelweave.solvers.margin import regression_rows
-from kernelweave.solvers.reference import full_lp
 
 
 @parametrize_with_checks([SSMKRegressor()])

@@ -4,7 +4,7 @@ from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from kernelweave import RBF, FromCallable, KernelLibrary, Linear, Polynomial, Precomputed
 from kernelweave.estimators.stacking import StackedKernels, any_kernel, is_definite, require_memory, stack_kernels
-from kernelweave.solvers.kernel_stack import Factor, KernelStack
+from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
 
 N = 40
 X = np.random.default_rng(0).normal(size=(N, 3)) + 2.0

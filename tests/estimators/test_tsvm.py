@@ -19,7 +19,7 @@ from kernelweave import (
 )
 from kernelweave.estimators import stacking, tsvm
 from kernelweave.kernels import manifold
-from kernelweave.solvers import kernel_stack
+from kernelweave.solvers.machines import kernel_stack
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(0.3), Linear()]

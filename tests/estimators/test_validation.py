@@ -9,8 +9,8 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, cg_boost_path
 from kernelweave.estimators.validation import ValidationCurve
-from kernelweave.solvers.column_generation import RoundState
-from kernelweave.solvers.masters import MasterSolution
+from kernelweave.solvers.columns.loop import RoundState
+from kernelweave.solvers.columns.masters import MasterSolution
 from kernelweave.solvers.result import Status
 
 

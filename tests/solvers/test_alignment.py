@@ -1,17 +1,8 @@
 import numpy as np
 import pytest
 
-from kernelweave.solvers.alignment import (
-    RankOnes,
-    align,
-    alignf,
-    alignment,
-    alignment_value,
-    gram,
-    ordered,
-    uniform,
-)
-from kernelweave.solvers.kernel_stack import Factor
+from kernelweave.solvers.alignment import RankOnes, align, alignf, alignment, alignment_value, gram, ordered, uniform
+from kernelweave.solvers.machines.kernel_stack import Factor
 from kernelweave.solvers.result import Status
 
 WEIGHTINGS = [uniform, align, alignf, ordered]

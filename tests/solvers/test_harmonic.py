@@ -3,7 +3,7 @@ import pytest
 from scipy import sparse
 
 from kernelweave.solvers import harmonic
-from kernelweave.solvers.harmonic import solve
+from kernelweave.solvers.harmonic import solve_harmonic
 from kernelweave.solvers.result import Status
 
 FORMS = ["elimination", "dense", "conjugate gradients"]
@@ -16,7 +16,7 @@ def run(request, monkeypatch):
     def solve_by(W, labeled, Y, **options):
         W = W if request.param == "dense" else sparse.csr_array(W)
         options = {"fallback": np.zeros(Y.shape[1]), **options}
-        return solve(W, labeled, Y, **options)
+        return solve_harmonic(W, labeled, Y, **options)
 
     monkeypatch.setattr(harmonic, "SMALL", 0 if request.param == "conjugate gradients" else 10**6)
     solve_by.form = request.param
@@ -141,7 +141,7 @@ def test_all_rows_may_be_labelled(run):
 def test_stored_zeros_are_no_edges():
     W = sparse.csr_array(np.array([[0.0, 1.0, 2.0], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]]))
     W.data[W.data == 2.0] = 0.0
-    found = solve(W, np.array([0]), np.ones((1, 1)), fallback=np.array([7.0]))
+    found = solve_harmonic(W, np.array([0]), np.ones((1, 1)), fallback=np.array([7.0]))
     assert found.x[:, 0].tolist() == [1.0, 1.0, 7.0]
 
 
@@ -159,13 +159,13 @@ def weakly_joined(link):
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_elimination_is_exact_behind_the_weakest_edge(link, form):
     W, labeled, Y = weakly_joined(link)
-    found = solve(form(W), labeled, Y, fallback=np.zeros(1))
+    found = solve_harmonic(form(W), labeled, Y, fallback=np.zeros(1))
     np.testing.assert_allclose(found.x[:21], 0.25, rtol=1e-14)
 
 
 def test_what_is_too_weak_for_a_number_is_not_reached():
     W, labeled, Y = weakly_joined(np.nextafter(0.0, 1.0))
-    found = solve(W, labeled, Y, fallback=np.array([9.0]))
+    found = solve_harmonic(W, labeled, Y, fallback=np.array([9.0]))
     assert found.extra["unreached"].tolist() == list(range(20))
     np.testing.assert_array_equal(found.x[:20], 9.0)
     assert found.x[20, 0] == pytest.approx(0.25)
@@ -176,7 +176,7 @@ def test_conjugate_gradients_do_not_mistake_a_small_residual_for_a_solution(monk
     monkeypatch.setattr(harmonic, "ISLANDS", 0)
     for link, reachable in ((1e-3, True), (1e-5, True), (1e-8, False), (1e-30, False)):
         W, labeled, Y = weakly_joined(link)
-        found = solve(sparse.csr_array(W), labeled, Y, fallback=np.zeros(1), tol=1e-6, max_iter=500)
+        found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(1), tol=1e-6, max_iter=500)
         assert (found.status is Status.CONVERGED) == reachable
         assert (found.extra["error"] <= 1e-6) == reachable
         assert np.abs(found.x[:21] - 0.25).max() <= found.extra["error"]
@@ -192,9 +192,9 @@ def test_islands_are_eliminated_before_the_iteration(monkeypatch, link):
         W[np.ix_(island, island)] += 0.1 * (1.0 - np.eye(len(island)))
     labeled = labeled + 25 * (labeled < 25)
     labeled, first = np.unique(labeled, return_index=True)
-    expected = solve(W, labeled, Y[first], fallback=np.zeros(3)).x
+    expected = solve_harmonic(W, labeled, Y[first], fallback=np.zeros(3)).x
     monkeypatch.setattr(harmonic, "SMALL", 0)
-    found = solve(sparse.csr_array(W), labeled, Y[first], fallback=np.zeros(3), tol=1e-9)
+    found = solve_harmonic(sparse.csr_array(W), labeled, Y[first], fallback=np.zeros(3), tol=1e-9)
     assert found.status is Status.CONVERGED
     assert 0 < found.n_iter < 200
     np.testing.assert_allclose(found.x, expected, atol=1e-8)
@@ -203,7 +203,7 @@ def test_islands_are_eliminated_before_the_iteration(monkeypatch, link):
 def test_an_island_that_hangs_on_less_than_a_number_is_said(monkeypatch):
     monkeypatch.setattr(harmonic, "SMALL", 0)
     W, labeled, Y = weakly_joined(np.nextafter(0.0, 1.0))
-    found = solve(sparse.csr_array(W), labeled, Y, fallback=np.zeros(1))
+    found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(1))
     assert found.status is Status.PRECISION
     assert found.extra["error"] == 1.0
     assert found.x[20, 0] == pytest.approx(0.25)
@@ -212,7 +212,7 @@ def test_an_island_that_hangs_on_less_than_a_number_is_said(monkeypatch):
 def test_too_few_steps_are_said(monkeypatch):
     monkeypatch.setattr(harmonic, "SMALL", 0)
     W, labeled, Y = sample(12, n_labeled=2)
-    found = solve(sparse.csr_array(W), labeled, Y, fallback=np.zeros(3), max_iter=3)
+    found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(3), max_iter=3)
     assert found.status is Status.MAX_ITER
     assert found.n_iter == 3
     assert found.extra["error"] > 1e-6
@@ -222,7 +222,7 @@ def test_too_few_steps_are_said(monkeypatch):
 def test_a_tolerance_out_of_reach_is_said(monkeypatch):
     monkeypatch.setattr(harmonic, "SMALL", 0)
     W, labeled, Y = sample(13)
-    found = solve(sparse.csr_array(W), labeled, Y, fallback=np.zeros(3), tol=1e-18)
+    found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(3), tol=1e-18)
     assert found.status is Status.PRECISION
     np.testing.assert_allclose(found.x, oracle(W, labeled, Y), atol=1e-10)
 
@@ -234,5 +234,5 @@ def test_inputs_are_left_alone(form):
     before = W.copy()
     for array in (labeled, Y, *([W] if form is np.array else [])):
         array.setflags(write=False)
-    solve(W, labeled, Y, fallback=np.zeros(3))
+    solve_harmonic(W, labeled, Y, fallback=np.zeros(3))
     assert abs(W - before).max() == 0.0

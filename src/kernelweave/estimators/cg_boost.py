@@ -17,7 +17,7 @@ from sklearn.metrics import accuracy_score, r2_score
 from sklearn.model_selection import train_test_split
 
 from ..labels import Partition, TargetPartition, labeled_values
-from ..solvers.column_generation import RoundState
+from ..solvers.columns.loop import RoundState
 from ..solvers.margin import MarginRows, classification_rows, regression_rows
 from .base import Sample, class_weights, is_count, is_positive, require
 from .formulation import Formulation

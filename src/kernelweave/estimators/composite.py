@@ -17,10 +17,11 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels.bound_library import BoundLibrary
 from ..kernels.expansion import KernelExpansion
-from ..solvers import mkl
-from ..solvers.kernel_stack import KernelStack, Member
+from ..solvers.machines import kernel_weights
+from ..solvers.machines.kernel_stack import KernelStack, Member
+from ..solvers.machines.kernel_weights import solve_kernel_weights
+from ..solvers.machines.weighted_svm import DualProblem, WeightedSVM
 from ..solvers.result import Certificate, SolverResult, Status
-from ..solvers.weighted_svm import DualProblem, WeightedSVM
 from .base import KernelEstimator, Sample, is_count, is_positive, require
 from .progress import announce
 from .stacking import StackedKernels, any_kernel, is_definite, require_memory, stack_kernels
@@ -225,7 +226,7 @@ class CompositeEstimator(CompositeModel):
         if self.weights == "uniform":
             return train_uniform(stack, problems, ridge, float(self.norm), self.tol)
 
-        def hook(state: mkl.MKLState) -> bool:
+        def hook(state: kernel_weights.MKLState) -> bool:
             if self.verbose:
                 announce(
                     f"{type(self).__name__}: step {state.iteration}, {np.count_nonzero(state.weights)} kernels, "
@@ -233,7 +234,7 @@ class CompositeEstimator(CompositeModel):
                 )
             return bool(self.callback(state)) if self.callback is not None else False
 
-        return mkl.solve(
+        return solve_kernel_weights(
             stack,
             problems,
             ridge=ridge,

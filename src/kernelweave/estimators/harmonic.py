@@ -18,7 +18,7 @@ from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
 from ..labels import Partition, partition, partition_targets
 from ..parameters import COUNT, POSITIVE, READ_LATER, one_of
-from ..solvers import harmonic
+from ..solvers.harmonic import solve_harmonic
 from ..solvers.result import Certificate, Status
 from ..warn import warn_caller
 from .graph_means import KernelMeans, NeighborMeans
@@ -378,7 +378,7 @@ def join_rows(
 
 def spread_values(graph: Graph, labeled: np.ndarray, values: np.ndarray, tol: float, max_iter: int) -> HarmonicFit:
     """Return the harmonic function with these values at the labelled rows; warn where it is not accurate enough."""
-    found = harmonic.solve(graph.W, labeled, values, fallback=values.mean(axis=0), tol=tol, max_iter=max_iter)
+    found = solve_harmonic(graph.W, labeled, values, fallback=values.mean(axis=0), tol=tol, max_iter=max_iter)
     if found.status in REMEDIES:
         warn_caller(
             f"{found.status.value} Bound on the errors of the harmonic function, relative to its range: "

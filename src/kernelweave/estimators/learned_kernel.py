@@ -17,9 +17,9 @@ from ..kernels.manifold import EXACT_ROWS
 from ..kernels.pointwise import RBF, Linear, rbf_family
 from ..model_selection import SemiSupervisedSplit
 from ..solvers.alignment import RankOnes
-from ..solvers.kernel_stack import Factor, KernelStack, Member
+from ..solvers.machines.kernel_stack import Factor, KernelStack, Member
+from ..solvers.machines.weighted_svm import DualProblem
 from ..solvers.result import SolverResult
-from ..solvers.weighted_svm import DualProblem
 from .base import Sample, class_weights, is_positive, require
 from .composite import CompositeModel, regression_dual, train_uniform
 from .kernel_design import AlignedKernelLearner, LabelAwareKernelLearner

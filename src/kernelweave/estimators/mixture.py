@@ -19,11 +19,11 @@ from sklearn.exceptions import ConvergenceWarning
 from ..kernels.bound_library import BoundLibrary
 from ..kernels.expansion import KernelExpansion
 from ..kernels.library import KernelLibrary
-from ..solvers.column_generation import SETTLING, exact_solution, generate_columns
+from ..solvers.columns.loop import SETTLING, exact_solution, generate_columns
+from ..solvers.columns.masters import Master
+from ..solvers.columns.rkhs_master import NotPSDError
 from ..solvers.margin import MarginRows
-from ..solvers.masters import Master
 from ..solvers.result import Certificate, SolverResult, Status
-from ..solvers.rkhs_master import NotPSDError
 from .base import KernelEstimator, Sample, is_count, is_positive, require
 from .centers import candidates
 from .formulation import TOLERANCES, Formulation, diagonals

@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ..labels import Partition
-from ..solvers.kernel_stack import Diagonal
-from ..solvers.mkl import MKLState
-from ..solvers.weighted_svm import DualProblem
+from ..solvers.machines.kernel_stack import Diagonal
+from ..solvers.machines.kernel_weights import MKLState
+from ..solvers.machines.weighted_svm import DualProblem
 from .base import Sample, class_weights, require
 from .composite import CompositeEstimator, Duals, regression_dual
 from .outputs import SupervisedClasses, SupervisedNumbers

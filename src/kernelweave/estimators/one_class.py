@@ -12,7 +12,7 @@ from sklearn.utils.validation import _num_samples
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import rbf_family
 from ..labels import TargetPartition, partition_targets
-from ..solvers.column_generation import RoundState
+from ..solvers.columns.loop import RoundState
 from ..solvers.margin import MarginRows, one_class_rows
 from .base import Sample, is_positive, require
 from .cg_boost import CGBoostEstimator

@@ -18,7 +18,7 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 
-from ..solvers.column_generation import RoundState
+from ..solvers.columns.loop import RoundState
 from .base import is_count, is_positive, require
 from .cg_boost import CGBoostClassifier, CGBoostRegressor
 from .mixture import require_jobs

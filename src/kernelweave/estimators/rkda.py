@@ -15,10 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from ..kernels.library import KernelLibrary
 from ..kernels.manifold import ManifoldKernel
 from ..labels import Partition
-from ..solvers import joint_lmi, matrix_fractional, within_scatter
-from ..solvers.kernel_stack import KernelStack
+from ..solvers.discriminant.joint_lmi import solve_joint_lmi
+from ..solvers.discriminant.matrix_fractional import FLOOR, solve_matrix_fractional
+from ..solvers.discriminant.simplex_newton import SimplexState
+from ..solvers.discriminant.within_scatter import solve_within_scatter
+from ..solvers.machines.kernel_stack import KernelStack
 from ..solvers.result import SolverResult, Status
-from ..solvers.simplex_newton import SimplexState
 from .base import Sample, is_count, is_positive, require
 from .composite import CompositeModel
 from .outputs import SemiSupervisedClasses
@@ -337,8 +339,8 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
     def _solve_for(self, stack: KernelStack, scatter: Scatter) -> SolverResult:
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": self._told}
         if self.scatter == "within":
-            return within_scatter.solve_within(stack, scatter.signs(), ridge=float(self.ridge), **options)
-        solve = matrix_fractional.solve if self.formulation == "exact" else joint_lmi.solve_joint
+            return solve_within_scatter(stack, scatter.signs(), ridge=float(self.ridge), **options)
+        solve = solve_matrix_fractional if self.formulation == "exact" else solve_joint_lmi
         ridge = None if isinstance(self.ridge, str) else scatter.stretch * float(self.ridge)
         return solve(stack, scatter.H, ridge=ridge, **options)
 
@@ -368,7 +370,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         weights, ridge, kept = result.x, self.ridge, 1.0
         if isinstance(ridge, str):
             kept = max(float(weights[1:].sum()), np.finfo(float).eps)  # kernels of no use leave all to the identity
-            ridge = (float(weights[0]) / scatter.total + matrix_fractional.FLOOR / scatter.stretch) / kept
+            ridge = (float(weights[0]) / scatter.total + FLOOR / scatter.stretch) / kept
             weights = weights[1:] / kept if weights[1:].any() else np.full(len(weights) - 1, 1.0 / (len(weights) - 1))
         return kept * result.extra["dual"], weights, float(ridge)
 

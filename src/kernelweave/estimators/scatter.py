@@ -6,7 +6,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 
 from ..labels import Partition
-from ..solvers.kernel_stack import Factor, KernelStack, Member
+from ..solvers.machines.kernel_stack import Factor, KernelStack, Member
 from .base import Sample
 from .stacking import StackedKernels
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 from ..kernels.defaults import MANIFOLD_ROWS, deformed_kernels
 from ..kernels.library import KernelLibrary
 from ..labels import Partition, TargetPartition
-from ..solvers.column_generation import RoundState
+from ..solvers.columns.loop import RoundState
 from ..solvers.margin import MarginRows, classification_rows, regression_rows
 from .base import Sample, class_weights
 from .formulation import Formulation

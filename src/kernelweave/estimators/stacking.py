@@ -9,7 +9,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 
 from ..kernels.bound_library import BoundLibrary
-from ..solvers.kernel_stack import LARGE, Factor, Member
+from ..solvers.machines.kernel_stack import LARGE, Factor, Member
 
 CONSTANT = 1e-12  # of the mean diagonal: a kernel that varies by less says nothing
 LOST = 1e-10  # of it: where the origin is so far away, little is left of the variation after rounding

@@ -17,11 +17,11 @@ import numpy as np
 
 from ..labels import Partition
 from ..model_selection import SemiSupervisedSplit
-from ..solvers import mkl, transduction
-from ..solvers.kernel_stack import KernelStack
+from ..solvers.machines.kernel_stack import KernelStack
+from ..solvers.machines.kernel_weights import solve_kernel_weights
+from ..solvers.machines.transduction import TransductiveMachine, TransductivePoint, solve_transduction
+from ..solvers.machines.weighted_svm import DualProblem
 from ..solvers.result import SolverResult, Status
-from ..solvers.transduction import TransductiveMachine, TransductivePoint
-from ..solvers.weighted_svm import DualProblem
 from .base import Sample, class_shares, class_weights, is_nonnegative, is_positive, require
 from .composite import CompositeModel, train_uniform
 from .outputs import SemiSupervisedClasses, winners
@@ -283,7 +283,7 @@ class Workbench:
         """Return the best of several descents."""
         model = self.model
         solve = partial(
-            transduction.solve,
+            solve_transduction,
             self.stack,
             machines,
             self._train,
@@ -308,7 +308,7 @@ class Workbench:
         model = self.model
         if model.weights == "uniform" or len(self.stack) == 1:
             return train_uniform(self.stack, problems, 0.0, float(model.norm), INNER * model.tol, duals)
-        return mkl.solve(
+        return solve_kernel_weights(
             self.stack,
             problems,
             norm=float(model.norm),

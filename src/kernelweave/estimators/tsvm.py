@@ -8,7 +8,7 @@ from typing import Any
 from ..kernels.base import Kernel
 from ..kernels.library import KernelLibrary
 from ..kernels.manifold import ManifoldKernel, manifold_family
-from ..solvers.kernel_stack import LARGE
+from ..solvers.machines.kernel_stack import LARGE
 from .base import Sample
 from .lapsvm import base_kernel, metric_of
 from .transductive import Transductive

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels.bound_library import BoundLibrary
-from ..solvers.masters import MasterSolution
+from ..solvers.columns.masters import MasterSolution
 
 
 class ValidationCurve:

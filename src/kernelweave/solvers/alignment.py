@@ -43,7 +43,7 @@ from typing import TypeAlias
 import numpy as np
 from scipy.linalg.lapack import dposv
 
-from .kernel_stack import Factor
+from .machines.kernel_stack import Factor
 from .result import Certificate, SolverResult, Status
 
 TOLERANCE = 1e-10  # what non-negative least squares on unit diagonals reaches also where kernels depend on each other

@@ -50,7 +50,7 @@ EPS = float(np.finfo(float).eps)
 EXHAUSTED = 0.1 * EPS  # a residual, relative to the range of the values, that only the recurrence has
 
 
-def solve(
+def solve_harmonic(
     W: Any,
     labeled: np.ndarray,
     Y: np.ndarray,
@@ -86,7 +86,7 @@ def solve(
     Examples
     --------
     >>> path = np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)
-    >>> found = solve(path, np.array([0, 3]), np.array([[0.0], [1.0]]), fallback=np.zeros(1))
+    >>> found = solve_harmonic(path, np.array([0, 3]), np.array([[0.0], [1.0]]), fallback=np.zeros(1))
     >>> found.x[:, 0].round(6).tolist()
     [0.0, 0.333333, 0.666667, 1.0]
     """

@@ -1,0 +1,292 @@
+r"""Dense linear programs in a box, by an interior-point method.
+
+.. math::
+    \min_x\; c^\top x \quad \text{s.t.} \quad l \le A x \le h, \quad 0 \le x \le u .
+
+With :math:`z = A x` and its multipliers :math:`y`, :math:`p, q` of the box and :math:`r, s` of :math:`l \le z \le h`, a
+point is optimal if it is feasible, :math:`c - A^\top y = p - q`, :math:`y = r - s`, and the products of all multipliers
+with the distances from their bounds are zero. Newton's method aims at products that are equal and small; each step
+solves a system with the matrix
+
+.. math:: A D_x A^\top + D_z, \qquad D_x^{-1} = \frac px + \frac q{u - x}, \qquad
+    D_z^{-1} = \frac r{z - l} + \frac s{h - z} ,
+
+which is as large as there are rows. To form it is a product of dense matrices, so that a step takes the time of some
+ten pivots of a sparse simplex method, and some twenty steps do for any number of rows.
+
+What is found is rough, and in the middle of all optima rather than at a vertex: good duals to price columns with, and
+a good guess of an optimal basis.
+
+References
+----------
+S. Mehrotra: On the implementation of a primal-dual interior point method. SIAM J. Optimization 2, 1992.
+"""
+
+from __future__ import annotations
+
+import time
+from copy import copy
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.linalg.blas import dsyrk
+from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotrs
+
+FAR = 1e8  # where a bound of a row is put that there is none of, in units of the largest
+MAX_STEPS = 60  # forty are many
+SHORTEST = 1e-6  # of a step that is worth its while
+HOPELESS = 1e-3  # times the tolerance: with such a gap, the residuals will not become smaller any more
+NEARLY = 0.995  # of the way to the bounds
+INSIDE = 0.9  # of the way from zero to the bounds: where rows start at most
+PATIENCE = 0.3  # of the gap stays, at least, if the residuals are larger
+EXACT = 1e-9  # by which a vertex may miss bounds, as HiGHS is told, and relative to its value the optimum
+RIDGE = 1e-13  # of the diagonal of the matrix
+
+
+@dataclass(frozen=True, eq=False)
+class DenseLP:
+    """A linear program whose columns are those of a matrix, with signs, and may come several times.
+
+    Attributes
+    ----------
+    K : ndarray of shape (n_rows, n_points)
+    sign, point : ndarray of shape (n_variables,)
+        The column of ``A`` of a variable is ``sign`` times the column ``point`` of ``K``.
+    cost, ceiling : ndarray of shape (n_variables,)
+        Finite.
+    lower, upper : ndarray of shape (n_rows,)
+        Bounds of ``Ax``: zero is inside, or both are zero.
+    """
+
+    K: np.ndarray
+    sign: np.ndarray
+    point: np.ndarray
+    cost: np.ndarray
+    ceiling: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+
+    def rows(self, x: np.ndarray) -> np.ndarray:
+        """Return ``Ax``."""
+        return np.asarray(self.K @ self._by_point(self.sign * x))
+
+    def columns(self, y: np.ndarray) -> np.ndarray:
+        """Return ``A'y``."""
+        return np.asarray(self.sign * (y @ self.K)[self.point])
+
+    def gram(self, weights: np.ndarray) -> np.ndarray:
+        """Return ``A diag(weights) A'``, below the diagonal."""
+        W = self.K * np.sqrt(self._by_point(weights))
+        return np.asarray(dsyrk(1.0, W.T, trans=1, lower=1))
+
+    def _by_point(self, values: np.ndarray) -> np.ndarray:
+        return np.bincount(self.point, weights=values, minlength=self.K.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class InteriorPoint:
+    """Where the method ended.
+
+    Attributes
+    ----------
+    x, below, above : ndarray of shape (n_variables,)
+        The variables, and the multipliers of the lower and upper ends of the box.
+    row_dual : ndarray of shape (n_rows,)
+        The multipliers of the rows, as HiGHS signs them.
+    free : ndarray of bool of shape (n_variables + n_rows,)
+        A guess of an optimal basis: as many variables and rows as there are rows, namely those that are farthest from
+        their bounds in comparison with the multipliers.
+    error : float
+        The largest of the relative gap and the residuals.
+    n_iter : int
+    """
+
+    x: np.ndarray
+    below: np.ndarray
+    above: np.ndarray
+    row_dual: np.ndarray
+    free: np.ndarray
+    error: float
+    n_iter: int
+
+    def with_rows(self, n_new: int) -> InteriorPoint:
+        """Return the point of a program with more rows, which are taken for slack."""
+        row_dual = np.append(self.row_dual, np.zeros(n_new))
+        return replace(self, row_dual=row_dual, free=np.append(self.free, np.ones(n_new, dtype=bool)))
+
+    def without_rows(self, rows: np.ndarray) -> InteriorPoint:
+        """Return the point of a program that has lost some rows."""
+        return replace(self, row_dual=np.delete(self.row_dual, rows), free=np.delete(self.free, len(self.x) + rows))
+
+
+def solve_interior_lp(
+    lp: DenseLP, tol: float, start: InteriorPoint | None = None, seconds: float = np.inf
+) -> InteriorPoint:
+    """Solve a linear program up to the relative gap ``tol``, or as well as rounding and time allow.
+
+    Parameters
+    ----------
+    lp : DenseLP
+    tol : float
+    start : InteriorPoint, optional
+        Of a program with the same variables, that had other rows; it holds a multiplier for each of the new.
+    seconds : float
+    """
+    begin, iterate = time.perf_counter(), _Iterate(lp, start)
+    best, least = iterate, np.inf
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):  # such a step is not taken
+        for n_iter in range(MAX_STEPS + 1):
+            error = iterate.error()
+            if error < least:
+                best, least = copy(iterate), error
+            ended = error <= tol or n_iter == MAX_STEPS or iterate.relative_gap <= HOPELESS * tol
+            if ended or time.perf_counter() - begin > seconds or not iterate.step():
+                break
+        return best.point(least, n_iter)
+
+
+def vertex(lp: DenseLP, point: InteriorPoint) -> tuple[np.ndarray, np.ndarray] | None:
+    """Return variables and multipliers of the rows at the vertex that a point guesses; None if it is not optimal."""
+    n = len(lp.cost)
+    free, tight = np.flatnonzero(point.free[:n]), np.flatnonzero(~point.free[n:])
+    x = np.where(point.free[:n] | (point.x < 0.5 * lp.ceiling), 0.0, lp.ceiling)
+    y = np.zeros(len(lp.lower))
+    bound = np.where(point.row_dual < 0.0, lp.upper, lp.lower)
+    if len(free) != len(tight) or not np.isfinite(bound[tight]).all():
+        return None
+    A = lp.K[np.ix_(tight, lp.point[free])] * lp.sign[free]
+    if len(free):
+        factor, pivots, singular = dgetrf(A)
+        if singular:
+            return None
+        x[free] = dgetrs(factor, pivots, bound[tight] - lp.rows(x)[tight])[0]
+        y[tight] = dgetrs(factor, pivots, lp.cost[free], trans=1)[0]
+    prices, z, value = lp.cost - lp.columns(y), lp.rows(x), float(lp.cost @ x)
+    outside = max(
+        float(np.maximum(-x, x - lp.ceiling).max()), float(np.maximum(lp.lower - z, z - lp.upper).max(initial=0.0))
+    )
+    # For any multipliers the dual is a bound: rows at the end that their sign names, variables at that of their price.
+    ends = np.where(y > 0.0, lp.lower, lp.upper)[tight]
+    gap = value - float(y[tight] @ ends + np.minimum(prices, 0.0) @ lp.ceiling)
+    return (x, y) if outside <= EXACT and abs(gap) <= EXACT * abs(value) else None
+
+
+class _Iterate:
+    """A point inside all bounds, with positive multipliers."""
+
+    def __init__(self, lp: DenseLP, start: InteriorPoint | None):
+        self.lp, self.c, self.u = lp, lp.cost, lp.ceiling
+        finite = np.abs(np.concatenate([lp.lower, lp.upper]))
+        far = FAR * float(finite[np.isfinite(finite)].max(initial=1.0))
+        self.l, self.h = np.maximum(lp.lower, -far), np.minimum(lp.upper, far)
+        self.ranged = self.l < self.h  # the others are equalities
+        entries = np.abs(lp.K[~self.ranged]).max(initial=np.finfo(float).tiny)
+        self.sizes = np.where(self.ranged, np.minimum(self.h, -self.l), entries)  # of the rows
+        self.n_products = 2 * len(self.c) + 2 * int(np.count_nonzero(self.ranged))
+        x = 0.5 * self.u if start is None else start.x
+        z = lp.rows(x)
+        bound = np.where(z < 0.0, -self.l, self.h)
+        excess = float((np.abs(z) / np.where(self.ranged, bound, np.inf)).max(initial=0.0))
+        shrink = 1.0 if start is None else 1.0 / max(1.0, excess / INSIDE)
+        self.x = shrink * x
+        self.z = np.where(self.ranged, np.clip(shrink * z, INSIDE * self.l, INSIDE * self.h), self.l)
+        self.y = np.zeros(len(self.l)) if start is None else start.row_dual
+        self.size = float(np.abs(self.c).max()) or 1.0  # of the costs
+        mu = (float(np.abs(self.c) @ self.x) or 1.0) / len(self.c)
+        if start is None:
+            self.p, self.q = mu / self.x, mu / (self.u - self.x)
+        else:
+            mu = max(1e-3 * mu, float(start.below @ self.x + start.above @ (self.u - self.x)) / (2 * len(self.c)))
+            self.p, self.q = np.maximum(start.below, mu / self.x), np.maximum(start.above, mu / (self.u - self.x))
+        self.r = np.where(self.ranged, np.maximum(self.y, 0.0) + mu / self._low, 0.0)
+        self.s = np.where(self.ranged, np.maximum(-self.y, 0.0) + mu / self._high, 0.0)
+
+    @property
+    def _low(self) -> np.ndarray:
+        return np.where(self.ranged, self.z - self.l, 1.0)
+
+    @property
+    def _high(self) -> np.ndarray:
+        return np.where(self.ranged, self.h - self.z, 1.0)
+
+    def error(self) -> float:
+        """Return the largest of the relative gap and the residuals, which it computes."""
+        self.of_rows = self.lp.rows(self.x) - self.z
+        self.of_x = self.c - self.lp.columns(self.y) - self.p + self.q
+        self.of_z = np.where(self.ranged, self.y - self.r + self.s, 0.0)
+        self.gap = float(self.p @ self.x + self.q @ (self.u - self.x) + self.r @ self._low + self.s @ self._high)
+        self.relative_gap = self.gap / max(abs(float(self.c @ self.x)), np.finfo(float).tiny)
+        rows = float((np.abs(self.of_rows) / self.sizes).max(initial=0.0))
+        self.residual = max(rows, float(np.abs(self.of_x).max()) / self.size)
+        return max(self.relative_gap, self.residual)
+
+    def step(self) -> bool:
+        """Take a step towards smaller products; False if rounding forbids it."""
+        low, high, room = self._low, self._high, self.u - self.x
+        D_x = 1.0 / (self.p / self.x + self.q / room)
+        D_z = np.where(self.ranged, 1.0 / np.where(self.ranged, self.r / low + self.s / high, 1.0), 0.0)
+        M = self.lp.gram(D_x)
+        M.flat[:: len(M) + 1] = (1.0 + RIDGE) * (M.diagonal() + D_z)
+        factor, failed = dpotrf(M, lower=1, overwrite_a=1, clean=0)
+        if failed:
+            return False
+        weights = D_x, D_z, factor
+        aim = -self.p * self.x, -self.q * room, -self.r * low, -self.s * high
+        move = self._direction(weights, aim)
+        primal, dual = self._lengths(move)
+        dx, _, dz, dp, dq, dr, ds = move
+        left = (self.p + dual * dp) @ (self.x + primal * dx) + (self.q + dual * dq) @ (room - primal * dx)
+        left += (self.r + dual * dr) @ (low + primal * dz) + (self.s + dual * ds) @ (high - primal * dz)
+        share = (max(0.0, float(left)) / self.gap) ** 3
+        if self.residual > self.relative_gap:
+            share = max(share, PATIENCE)  # the gap must not vanish first
+        target = share * self.gap / self.n_products
+        corrections = -dp * dx, dq * dx, -dr * dz, ds * dz
+        on = 1.0, 1.0, self.ranged, self.ranged
+        corrected = tuple(a + m * target + k for a, m, k in zip(aim, on, corrections, strict=True))
+        move = self._direction(weights, corrected)
+        primal, dual = (min(1.0, NEARLY * length) for length in self._lengths(move))
+        if not max(primal, dual) > SHORTEST or not all(np.isfinite(part).all() for part in move):
+            return False
+        dx, dy, dz, dp, dq, dr, ds = move
+        self.x, self.z = self.x + primal * dx, self.z + primal * dz
+        self.y, self.p, self.q = self.y + dual * dy, self.p + dual * dp, self.q + dual * dq
+        self.r, self.s = self.r + dual * dr, self.s + dual * ds
+        return True
+
+    def _direction(self, weights: tuple[np.ndarray, ...], aim: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+        """Return the moves of x, y, z, p, q, r, s that change the products by ``aim``, to first order."""
+        D_x, D_z, factor = weights
+        low, high, room = self._low, self._high, self.u - self.x
+        f_x = aim[0] / self.x - aim[1] / room - self.of_x
+        f_z = aim[2] / low - aim[3] / high - self.of_z
+        dy = dpotrs(factor, D_z * f_z - self.of_rows - self.lp.rows(D_x * f_x), lower=1)[0]
+        dx, dz = D_x * (f_x + self.lp.columns(dy)), D_z * (f_z - dy)
+        dp, dq = (aim[0] - self.p * dx) / self.x, (aim[1] + self.q * dx) / room
+        dr, ds = (aim[2] - self.r * dz) / low, (aim[3] + self.s * dz) / high
+        return dx, dy, dz, dp, dq, dr, ds
+
+    def _lengths(self, move: tuple[np.ndarray, ...]) -> tuple[float, float]:
+        """Return how far x and z, and how far the multipliers can move."""
+        dx, _, dz, dp, dq, dr, ds = move
+        distances = (self.x, dx), (self.u - self.x, -dx), (self._low, dz), (self._high, -dz)
+        multipliers = (self.p, dp), (self.q, dq), (self.r, dr), (self.s, ds)
+        return min(_length(*pair) for pair in distances), min(_length(*pair) for pair in multipliers)
+
+    def point(self, error: float, n_iter: int) -> InteriorPoint:
+        freedom = np.concatenate(
+            [
+                np.minimum(self.x / self.p, (self.u - self.x) / self.q),
+                np.where(self.ranged, np.minimum(self._low, self._high) / np.maximum(np.abs(self.y), 1e-300), 0.0),
+            ]
+        )
+        n_rows = len(self.l)
+        free = np.zeros(len(freedom), dtype=bool)
+        free[np.argpartition(-freedom, n_rows - 1)[:n_rows]] = True
+        return InteriorPoint(self.x, self.p, self.q, self.y, free, error, n_iter)
+
+
+def _length(values: np.ndarray, moves: np.ndarray) -> float:
+    """Return how far positive values can move, at most 1."""
+    falling = moves < 0.0
+    return min(1.0, float((-values[falling] / moves[falling]).min(initial=1.0)))

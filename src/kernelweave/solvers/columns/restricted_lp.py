@@ -1,0 +1,149 @@
+r"""The linear program of a restricted problem, solved roughly at first and exactly in the end.
+
+A program that grows by rows is wanted for its duals, which choose the next rows. As long as these are far from the
+last ones, exact solutions are a waste: those of an interior-point method (:mod:`.interior_lp`) take a fraction of the
+time, and choose better, being in the middle of all optima. In the end such a solution tells which vertex is optimal;
+where it does not, the simplex method (:mod:`.highs`) starts from its guess, which is a few pivots off. Programs with
+few variables are left to the simplex method from the first round on.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from ..margin import MarginRows
+from . import interior_lp
+from .highs import GrowingLP, LPSolution, OutOfTimeError, SolverFailedError
+from .interior_lp import DenseLP, InteriorPoint
+
+MANY = 300  # variables, from which on rough solutions are faster; where the simplex method needs few pivots, as fast
+SHARE = 0.05  # of the violation is the relative gap of rough solutions, within these limits
+FINEST, ROUGHEST = 1e-5, 0.3
+FINE = 1e-7  # relative gap at which a vertex is looked for
+GOOD = 1e-3  # with which the simplex method is told where to look
+WIDEST = 1e7  # upper end of the box; in wider ones the interior-point method loses too many digits
+FAR_OFF = 10.0  # violation from which on the last solution is no good start for the next
+TOO_SHORT = "There was not the time to solve the linear program."
+
+
+class RestrictedLP:
+    """Minimise ``cost'x`` in a box, with bounds on sums over points.
+
+    Parameters
+    ----------
+    cost : ndarray of shape (n_variables,)
+    rows : MarginRows
+        The variables are the duals of these; the entries of one are the sign times those of the point.
+    may_be_rough : bool
+
+    Attributes
+    ----------
+    is_rough : bool
+        Whether the last solution was rough, and the next one may be.
+    """
+
+    def __init__(self, cost: np.ndarray, rows: MarginRows, may_be_rough: bool = True):
+        self.cost, self.ceiling, self.sign, self.point = cost, rows.cost, rows.sign, rows.point
+        self.K, self.lower, self.upper = np.empty((0, rows.n_points)), np.empty(0), np.empty(0)
+        self.is_rough = self._begins_rough = may_be_rough and len(cost) >= MANY
+        self._inside: InteriorPoint | None = None
+        self._gap, self._asked = np.inf, ROUGHEST  # relative gaps of that point, and of the next one at most
+        self._simplex = None if self.is_rough else GrowingLP(cost, self.ceiling)
+
+    def add_rows(self, K: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
+        """Add rows, given by their entries at the points, with their bounds."""
+        self.K = np.concatenate([self.K, K])
+        self.lower, self.upper = np.append(self.lower, lower), np.append(self.upper, upper)
+        if self._simplex is not None:
+            self._simplex.add_rows(K[:, self.point] * self.sign, lower, upper)
+        if self._inside is not None and len(K):
+            self._inside, self._gap = self._inside.with_rows(len(K)), np.inf
+
+    def delete_rows(self, rows: np.ndarray) -> None:
+        """Delete slack rows by number; the others keep their order."""
+        self.K = np.delete(self.K, rows, axis=0)
+        self.lower, self.upper = np.delete(self.lower, rows), np.delete(self.upper, rows)
+        if self._simplex is not None:
+            self._simplex.delete_rows(rows)
+        if self._inside is not None:
+            self._inside = self._inside.without_rows(rows)
+
+    def set_bounds(self, ceiling: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
+        """Move the upper end of the box, and the bounds of all rows."""
+        self.ceiling, self.lower, self.upper = ceiling, lower, upper
+        self.is_rough, self._inside = self._begins_rough and float(ceiling.max()) <= WIDEST, None
+        if self.is_rough:
+            self._simplex = None
+        elif self._simplex is None:
+            self._simplex = self._exact(None)
+        else:
+            self._simplex.set_upper(ceiling)
+            self._simplex.set_row_bounds(lower, upper)
+
+    def settle(self) -> bool:
+        """Have the next solution as good as rough ones are, or exact if the last one was; False if it was exact."""
+        was_rough, self._asked = self.is_rough, FINEST
+        self.is_rough = was_rough and self._gap > FINEST
+        return was_rough
+
+    def solve(self, violation: float = np.inf, seconds: float = np.inf) -> LPSolution:
+        """Solve from the last solution.
+
+        Parameters
+        ----------
+        violation : float
+            How much the worst of the new rows violates its bound at the last solution, relative to the bound.
+        seconds : float
+            After which an `OutOfTimeError` is raised.
+        """
+        end = time.perf_counter() + seconds
+        if self._simplex is None:
+            gap = float(np.clip(SHARE * violation, FINEST, self._asked)) if self.is_rough else FINE
+            if self._inside is None or self._gap > gap:
+                self._inside, self._gap = self._approach(gap, violation < FAR_OFF, end), gap
+            self._asked = ROUGHEST
+            if self.is_rough and self._inside.error <= gap:
+                return LPSolution(self._inside.x, self._inside.row_dual, self._inside.n_iter)
+            self.is_rough = False
+            vertex = interior_lp.vertex(self._program(), self._inside)
+            if vertex is not None:
+                return LPSolution(*vertex, self._inside.n_iter)
+            if time.perf_counter() >= end:  # HiGHS would look at the time only after it has mended the guess
+                raise OutOfTimeError(TOO_SHORT)
+            self._simplex = self._exact(self._inside)
+        try:
+            return self._simplex.solve(end - time.perf_counter())
+        except OutOfTimeError:
+            raise
+        except SolverFailedError:
+            if self._inside is None:
+                raise
+            self._inside, self._gap = self._approach(FINE, True, end), FINE
+            if self._inside.error > GOOD:
+                raise
+            self._simplex = None
+            return LPSolution(self._inside.x, self._inside.row_dual, self._inside.n_iter)
+
+    def _program(self) -> DenseLP:
+        return DenseLP(self.K, self.sign, self.point, self.cost, self.ceiling, self.lower, self.upper)
+
+    def _approach(self, gap: float, warm: bool, end: float) -> InteriorPoint:
+        """Return a solution up to a relative gap, or as good as can be."""
+        for start in [self._inside, None] if warm and self._inside is not None else [None]:
+            found = interior_lp.solve_interior_lp(self._program(), gap, start, end - time.perf_counter())
+            if found.error <= max(gap, FINEST):
+                break
+            if time.perf_counter() >= end:
+                raise OutOfTimeError(TOO_SHORT)
+        return found
+
+    def _exact(self, point: InteriorPoint | None) -> GrowingLP:
+        """Return the program for the simplex method, to start at the vertex nearest to a point that is any good."""
+        simplex = GrowingLP(self.cost, self.ceiling)
+        simplex.add_rows(self.K[:, self.point] * self.sign, self.lower, self.upper)
+        if point is not None and point.error <= GOOD:
+            at_upper = np.append(point.x > 0.5 * self.ceiling, point.row_dual < 0.0)
+            simplex.guess_basis(point.free, at_upper)
+        return simplex

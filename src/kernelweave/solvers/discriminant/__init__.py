@@ -1,0 +1,1 @@
+"""Weights of kernels for discriminant analysis."""

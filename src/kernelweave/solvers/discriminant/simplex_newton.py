@@ -1,0 +1,273 @@
+r"""Newton's method for smooth convex functions of weights that sum to one.
+
+.. math:: \min_w\; F(w) \quad \text{s.t.} \quad w \ge 0,\; \sum_p w_p = 1 .
+
+Each step minimises the quadratic model of :math:`F` over the whole simplex, and is shortened until :math:`F` falls.
+What costs is a value of :math:`F` (a Cholesky factorisation), so there should be few. With :math:`h = -\nabla F` every
+point bounds the optimum from below, as :math:`F` is convex:
+
+.. math:: F(w) - F^* \le \max_p h_p - \sum_p w_p h_p .
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from .. import simplex
+from ..result import Certificate, SolverResult, Status
+
+SUFFICIENT = 1e-4  # share of the decrease that the slope promises (Armijo)
+INSIDE = 0.99  # share of a step to the boundary that is taken where F is infinite on it
+N_SHORTER = 8  # times that a step of Newton is shortened before the gradient takes over
+N_SHORTER_GRADIENT = 40  # times that a step along the gradient is shortened
+ROUNDING = 1e-13  # of F: a smaller change is none
+LARGEST = 1e150  # value of F whose derivatives do not overflow
+N_STALLS = 3  # steps in a row that lower neither F nor the gap, after which rounding is to blame
+
+
+@dataclass(frozen=True)
+class Derivatives:
+    """What a function knows at some weights.
+
+    Attributes
+    ----------
+    objective : float
+    forms : ndarray of shape (n_weights,)
+        Minus the gradient.
+    hessian : ndarray of shape (n_weights, n_weights)
+    noise : float
+        By how much rounding may falsify the values that are compared.
+    extra : dict
+        What the result should carry.
+    """
+
+    objective: float
+    forms: np.ndarray
+    hessian: np.ndarray
+    noise: float
+    extra: dict[str, Any]
+
+
+class Smooth(Protocol):
+    """A convex function of weights that is twice differentiable where it is finite."""
+
+    n_weights: int
+    n_cholesky: int
+
+    def value(self, weights: np.ndarray) -> float:
+        """Return F, or infinity."""
+
+    def derivatives(self) -> Derivatives:
+        """Return the derivatives at the weights of the last value, which was finite."""
+
+
+@dataclass(frozen=True)
+class SimplexState:
+    """What a callback sees after each step.
+
+    Attributes
+    ----------
+    iteration, n_cholesky : int
+        Steps, and factorisations, so far.
+    objective, gap, relative_gap : float
+    target : float
+        The relative gap at which it stops.
+    weights : ndarray of shape (n_weights,)
+    seconds : float
+        Time since the start.
+    """
+
+    iteration: int
+    n_cholesky: int
+    objective: float
+    gap: float
+    relative_gap: float
+    target: float
+    weights: np.ndarray
+    seconds: float
+
+
+Callback = Callable[[SimplexState], object]
+
+
+def minimise_on_simplex(
+    function: Smooth,
+    *,
+    start: np.ndarray | None = None,
+    tol: float = 1e-6,
+    max_iter: int = 100,
+    callback: Callback | None = None,
+) -> SolverResult:
+    """Minimise a function of weights on the unit simplex.
+
+    Parameters
+    ----------
+    function : Smooth
+    start : ndarray of shape (n_weights,), optional
+        Weights to start from, brought to sum 1; equal by default. Where F is infinite, equal ones are mixed in.
+    tol : float
+        Stop when the duality gap is at most ``tol`` times the absolute objective.
+    max_iter : int
+        Largest number of steps.
+    callback : callable, optional
+        Called with a `SimplexState` after each step; a true answer stops.
+
+    Returns
+    -------
+    SolverResult
+        ``x`` holds the weights. ``history`` has a record a step, with the name of the step taken.
+    """
+    course = Course(tol, max_iter, callback)
+    weights = first_weights(start, function.n_weights)
+    if not np.isfinite(function.value(weights)):
+        weights = 0.5 * (weights + np.full(len(weights), 1.0 / len(weights)))
+        finite(function.value(weights))
+    at = function.derivatives()
+    while not course.ends(weights, at.objective, _gap(weights, at.forms), function.n_cholesky, at.extra):
+        moved = _newton_step(function, weights, at)
+        course.step = "newton"
+        if moved is None:
+            moved = _gradient_step(function, weights, at)
+            course.step = "projected gradient"
+        if moved is None:
+            course.status = Status.PRECISION
+            break
+        weights, at = moved, function.derivatives()
+    return course.result()
+
+
+def first_weights(start: np.ndarray | None, n_weights: int) -> np.ndarray:
+    """Return weights to start from, on the unit simplex."""
+    if start is None:
+        return np.full(n_weights, 1.0 / n_weights)
+    if np.shape(start) != (n_weights,) or not np.all(np.isfinite(start) & (start >= 0)) or not np.any(start):
+        raise ValueError(f"start must hold a weight >= 0 for each of the {n_weights} terms, not all 0; got {start}.")
+    return np.asarray(start, dtype=float) / np.sum(start)
+
+
+def finite(value: float) -> float:
+    """Return the first value of a function, or say why there is none."""
+    if not np.isfinite(value):
+        raise ValueError(
+            "The first matrix is not positive definite in double precision: the kernels are singular and the ridge is "
+            "too small beside them, or they hold NaN. Pass a larger ridge, or check the kernels."
+        )
+    return value
+
+
+class Course:
+    """The best point so far, the history, and why it ended.
+
+    Parameters
+    ----------
+    tol, max_iter, callback
+        As for :func:`minimise_on_simplex`.
+    patience : int
+        Steps in a row without progress after which rounding is to blame.
+    little : float
+        Share of the smallest gap that is no progress of the objective, however exact that is.
+    """
+
+    def __init__(
+        self, tol: float, max_iter: int, callback: Callback | None, patience: int = N_STALLS, little: float = 0.0
+    ):
+        self.tol, self.max_iter, self.callback, self.patience, self.little = tol, max_iter, callback, patience, little
+        self.history: list[dict[str, Any]] = []
+        self.started, self.step, self.n_stalls = time.perf_counter(), "start", 0
+        self.lowest = self.smallest = np.inf  # objective and gap
+        self.best: tuple[np.ndarray, float, float, dict[str, Any]] | None = None
+        self.status = Status.CONVERGED
+
+    def ends(self, weights: np.ndarray, objective: float, gap: float, n_cholesky: int, extra: dict[str, Any]) -> bool:
+        """Record a point; say whether it is the last."""
+        least = max(ROUNDING * abs(self.lowest), self.little * self.smallest)
+        stalled = len(self.history) > 0 and objective >= self.lowest - least and gap >= 0.9 * self.smallest
+        self.n_stalls = self.n_stalls + 1 if stalled else 0
+        if gap < self.smallest:
+            self.best = (weights, objective, gap, extra)
+        self.lowest, self.smallest = min(self.lowest, objective), min(self.smallest, gap)
+        state = SimplexState(
+            iteration=len(self.history),
+            n_cholesky=n_cholesky,
+            objective=objective,
+            gap=gap,
+            relative_gap=Certificate(gap, objective).relative,
+            target=self.tol,
+            weights=weights,
+            seconds=time.perf_counter() - self.started,
+        )
+        record = {key: item for key, item in vars(state).items() if key not in ("target", "weights")}
+        self.history.append({**record, "n_active": int(np.count_nonzero(weights)), "step": self.step})
+        asked = self.callback is not None and self.callback(state)
+        if state.relative_gap <= self.tol:
+            self.status = Status.CONVERGED
+        elif asked:
+            self.status = Status.CALLBACK
+        elif state.iteration >= self.max_iter:
+            self.status = Status.MAX_ITER
+        elif self.n_stalls >= self.patience:
+            self.status = Status.PRECISION
+        else:
+            return False
+        return True
+
+    def result(self) -> SolverResult:
+        """Return the point with the smallest gap."""
+        assert self.best is not None
+        weights, objective, gap, extra = self.best
+        return SolverResult(
+            x=weights,
+            objective=objective,
+            certificate=Certificate(gap, objective),
+            status=self.status,
+            n_iter=len(self.history) - 1,
+            history=tuple(self.history),
+            extra={**extra, "n_cholesky": self.history[-1]["n_cholesky"]},
+        )
+
+
+def _gap(weights: np.ndarray, forms: np.ndarray) -> float:
+    return float(max(0.0, forms.max() - weights @ forms))
+
+
+def _newton_step(function: Smooth, weights: np.ndarray, at: Derivatives) -> np.ndarray | None:
+    """Return lower weights on the way to the minimum of the quadratic model, where the function was evaluated last."""
+    target = simplex.minimise_quadratic(at.hessian, -at.forms - at.hessian @ weights)
+    return _search(function, weights, target - weights, at, N_SHORTER)
+
+
+def _gradient_step(function: Smooth, weights: np.ndarray, at: Derivatives) -> np.ndarray | None:
+    """Return lower weights along the projected gradient; its length is that of the curvature along it."""
+    size = max(float(np.abs(at.forms).max()), np.finfo(float).tiny)
+    step = simplex.project(weights + at.forms / size) - weights
+    curvature, slope = float(step @ at.hessian @ step), -float(at.forms @ step)
+    if slope < 0.0 < curvature:
+        step = step * min(1.0, -slope / curvature)
+    return _search(function, weights, step, at, N_SHORTER_GRADIENT)
+
+
+def _search(
+    function: Smooth, weights: np.ndarray, step: np.ndarray, at: Derivatives, n_shorter: int
+) -> np.ndarray | None:
+    """Shorten a step until the function falls enough; None if it does not."""
+    slope, length = -float((at.forms - weights @ at.forms) @ step), 1.0  # the steps sum to zero but for rounding
+    if slope >= 0.0:
+        return None
+    # near the optimum F, unlike its gradient, has no digits left to tell a step by
+    most = at.objective + max(at.noise, ROUNDING * abs(at.objective))
+    for _ in range(n_shorter):
+        trial = np.maximum(0.0, weights + length * step)
+        trial /= trial.sum()
+        value = function.value(trial)
+        if value <= most + SUFFICIENT * length * slope:
+            return trial
+        if np.isfinite(value):  # the minimum of a parabola
+            length *= float(np.clip(-0.5 * slope * length / (value - at.objective - slope * length), 0.1, 0.5))
+        else:
+            length *= INSIDE if length == 1.0 else 0.5
+    return None

@@ -1,0 +1,1 @@
+"""Support vector machines, weights of their kernels, and machines that learn from unlabelled rows."""

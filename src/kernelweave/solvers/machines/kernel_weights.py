@@ -1,0 +1,268 @@
+r"""Multiple kernel learning: the weights of kernels with which support vector machines have the widest margin.
+
+.. math::
+    \min_w\; J(w) \quad \text{s.t.} \quad w \ge 0,\; \sum_k w_k = 1 \quad \text{or} \quad \|w\|_p \le 1,\; p > 1,
+
+with :math:`J(w)` the optimum of one or of several machines with the kernel :math:`\sum_k w_k K_k / s_k`
+(:mod:`.weighted_svm`). With the norm 1 most weights are zero; with larger norms none is, and with the largest all
+are equal. Every method stops on the same certificate, a bound on :math:`J(w) - J^*`.
+
+References
+----------
+A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet: SimpleMKL. JMLR 9, 2008.
+M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien: lp-norm multiple kernel learning. JMLR 12, 2011.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from ..result import Certificate, SolverResult, Status
+from .kernel_stack import KernelStack
+from .weighted_svm import DualProblem, Value, WeightedSVM
+from .weights_gradient import GroupLassoStep, ProjectedGradientStep, ReducedGradientStep, normalised
+from .weights_newton import NewtonStep
+
+__all__ = ["DualProblem", "MKLState", "Method", "solve_kernel_weights"]
+
+Method = Literal["newton", "projected_gradient", "reduced_gradient", "group_lasso"]
+Step = Callable[[Value], tuple[Value, str]]
+STEPS: dict[str, Callable[[WeightedSVM, Callable[[Value], float]], Step]] = {
+    "newton": NewtonStep,
+    "projected_gradient": ProjectedGradientStep,
+    "reduced_gradient": ReducedGradientStep,
+    "group_lasso": GroupLassoStep,
+}
+INNER = 0.1  # of the gap that is left, but not less than of the tolerance: the accuracy of the machines
+NEWTON_LEAVES = 0.1  # of the gap, or less: the next machines are made accurate for what will be left
+COARSEST = 3e-3  # accuracy of the first machines
+FINER = 0.1  # times the accuracy of the machines, where a step improves neither J nor the gap
+FINEST = 1e-8  # of the accuracy asked for at first: with stalls at this, rounding is to blame
+N_STALLS = 10  # in a row
+ROUNDING = 1e-13  # of J: a smaller decrease is none
+ONE_IN, FEWEST = 5, 100  # rows, and the least number of them, from which Newton's first weights are learned
+FEW_TOL = 1e-2  # relative gap of these weights: rows that are left out matter more than a smaller one
+SPREAD = 0.1  # share of equal weights in the start of the group-lasso updates, which cannot leave zero
+
+
+@dataclass(frozen=True)
+class MKLState:
+    """What a callback sees after each step.
+
+    Attributes
+    ----------
+    iteration, n_solves : int
+        Steps, and machines trained, so far.
+    objective, gap, relative_gap : float
+    target : float
+        The relative gap at which it stops.
+    weights : ndarray of shape (n_kernels,)
+    seconds : float
+        Time since the start.
+    """
+
+    iteration: int
+    n_solves: int
+    objective: float
+    gap: float
+    relative_gap: float
+    target: float
+    weights: np.ndarray
+    seconds: float
+
+
+def solve_kernel_weights(
+    stack: KernelStack,
+    problems: Sequence[DualProblem],
+    *,
+    ridge: float | np.ndarray = 0.0,
+    norm: float = 1.0,
+    method: Method = "newton",
+    start: np.ndarray | None = None,
+    start_duals: Sequence[np.ndarray] | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 1000,
+    callback: Callable[[MKLState], object] | None = None,
+) -> SolverResult:
+    r"""Minimise J over the weights of the kernels.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        The kernels, positive semi-definite. For a C that is learned, with the squared hinge, the identity is one.
+    problems : sequence of DualProblem
+        The machines, which share the weights.
+    ridge : float or ndarray of shape (n_points,)
+        Added to the diagonal of the combined kernel: 1/C for the squared hinge, whose box is infinite.
+    norm : float
+        1: the weights sum to 1. Larger, up to infinity: their norm is 1.
+    method : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}
+        The reduced gradient is for the norm 1 only.
+    start : ndarray of shape (n_kernels,), optional
+        Weights to start from, brought to norm 1; by default equal ones. Newton's method, where there are many points,
+        first learns those of a fifth of them.
+    start_duals : sequence of ndarray, optional
+        Signed duals of each machine to start from.
+    tol : float
+        Stop when the duality gap is at most ``tol`` times the objective.
+    max_iter : int
+        Largest number of steps.
+    callback : callable, optional
+        Called with an `MKLState` after each step; a true answer stops.
+
+    Returns
+    -------
+    SolverResult
+        ``x`` holds the weights; the objective is the primal value of the machines, which is J up to their own gap, and
+        the certificate bounds how far it is above the optimum. ``extra`` has the signed "duals" and the "multipliers"
+        of the machines (the offsets of their decision functions, with the other sign), the quadratic "forms" q, and
+        "n_solves", how often each machine was trained on all points. A step that was not of the method asked for says
+        so in ``history``.
+
+    Examples
+    --------
+    >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
+    >>> stack = KernelStack([np.outer(y, y), np.eye(4)])
+    >>> found = solve_kernel_weights(stack, [DualProblem(-y, np.minimum(0, 9 * y), np.maximum(0, 9 * y))])
+    >>> found.x, found.objective
+    (array([1., 0.]), 0.5)
+    """
+    if not norm >= 1.0:
+        raise ValueError(f"norm must be at least 1; got {norm!r}. Below 1 the weights have many local optima.")
+    machines = WeightedSVM(stack, problems, ridge, norm)
+    course = _Course(machines, tol, NEWTON_LEAVES if method == "newton" else 1.0, callback)
+    step = STEPS[method](machines, course.accuracy)
+    if start is None and start_duals is None and method == "newton":
+        start = _weights_of_few(machines, max_iter)
+    value = machines.solve(_first_weights(start, len(stack), norm, method), max(INNER * tol, COARSEST), start_duals)
+    if not np.isfinite(value.objective):
+        raise ValueError(
+            "J is infinite at the first weights: the box is, and the kernels do not separate the classes. Pass a "
+            "ridge, a finite box, or weights to start from that include the identity."
+        )
+    while not course.ends(value := course.refined(value), max_iter):
+        value, course.name = step(value)
+    return course.result()
+
+
+def _first_weights(start: np.ndarray | None, n_kernels: int, norm: float, method: Method) -> np.ndarray:
+    equal = normalised(np.ones(n_kernels), norm)
+    if start is None:
+        return equal
+    if np.shape(start) != (n_kernels,) or not np.all(np.isfinite(start) & (start >= 0)) or not np.any(start):
+        raise ValueError(f"start must hold a weight >= 0 for each of the {n_kernels} kernels, not all 0; got {start}.")
+    weights = normalised(np.asarray(start, dtype=float), norm)
+    return normalised((1 - SPREAD) * weights + SPREAD * equal, norm) if method == "group_lasso" else weights
+
+
+def _weights_of_few(machines: WeightedSVM, max_iter: int) -> np.ndarray | None:
+    """Return the weights learned from every so many rows, in the order of the linear terms; None where they are few.
+
+    Each row then stands for several, so the box is wider and the ridge smaller by as much. A box without end is left
+    alone: at weights without the identity J could be infinite.
+    """
+    problems, n_points = machines.problems, machines.stack.n_points
+    linear = [np.bincount(p.rows, weights=p.linear, minlength=n_points) for p in problems]
+    taking_part = np.bincount(np.concatenate([p.rows for p in problems]), minlength=n_points) > 0
+    order = np.lexsort([*linear, ~taking_part])[: taking_part.sum()]
+    bounded = all(np.isfinite(p.lower).all() and np.isfinite(p.upper).all() for p in problems)
+    rows = np.sort(order[ONE_IN // 2 :: ONE_IN])
+    if len(rows) < FEWEST or not (bounded or np.all(machines.ridge > 0.0)):
+        return None
+    share = len(rows) / len(order)
+    few = [p.at(rows, share) for p in problems]
+    if not all(p.total is None or p.lower.sum() <= p.total <= p.upper.sum() for p in few):
+        return None
+    return solve_kernel_weights(
+        machines.stack.at(rows),
+        few,
+        ridge=share * machines.ridge[rows],
+        norm=machines.norm,
+        tol=FEW_TOL,
+        max_iter=max_iter,
+    ).x
+
+
+class _Course:
+    """The best value so far, the history, and why it ended."""
+
+    def __init__(self, machines: WeightedSVM, tol: float, leaves: float, callback: Callable[[MKLState], object] | None):
+        self.machines, self.tol, self.leaves, self.callback = machines, tol, leaves, callback
+        self.history: list[dict[str, Any]] = []
+        self.started, self.name = time.perf_counter(), "start"
+        self.n_stalls, self.fineness = 0, 1.0
+        self.best: Value | None = None
+        self.lowest = np.inf  # of the upper bounds on J
+        self.status = Status.CONVERGED
+
+    def accuracy(self, value: Value) -> float:
+        """Return the relative accuracy of the machines after a value."""
+        return self.fineness * max(INNER * self.tol, min(COARSEST, INNER * self.leaves * value.relative_gap))
+
+    def refined(self, value: Value) -> Value:
+        """Return the value with more accurate machines, if it is their gap that keeps it from the tolerance."""
+        target = self.tol * abs(value.objective)
+        if value.gap > target >= value.outer_gap / (1.0 - INNER):
+            return self.machines.solve(value.weights, self.fineness * INNER * self.tol, start=value.duals)
+        if self.n_stalls > 1:
+            return self.machines.solve(value.weights, self.accuracy(value), start=value.duals)
+        return value
+
+    def ends(self, value: Value, max_iter: int) -> bool:
+        """Record a value; say whether it is the last."""
+        best = self.best
+        stalled = value.objective >= self.lowest - ROUNDING * abs(self.lowest) and best and value.gap >= 0.9 * best.gap
+        self.n_stalls = self.n_stalls + 1 if stalled else 0
+        self.fineness = max(FINEST, FINER * self.fineness) if stalled else self.fineness
+        self.lowest = min(self.lowest, value.objective)
+        if best is None or value.gap < best.gap:
+            self.best = value
+        state = MKLState(
+            iteration=len(self.history),
+            n_solves=self.machines.n_solves,
+            objective=value.objective,
+            gap=value.gap,
+            relative_gap=value.relative_gap,
+            target=self.tol,
+            weights=value.weights,
+            seconds=time.perf_counter() - self.started,
+        )
+        record = {key: item for key, item in vars(state).items() if key not in ("target", "weights")}
+        self.history.append({**record, "n_active": int(np.count_nonzero(value.weights)), "step": self.name})
+        asked = self.callback is not None and self.callback(state)
+        if value.relative_gap <= self.tol:
+            self.status = Status.CONVERGED
+        elif asked:
+            self.status = Status.CALLBACK
+        elif state.iteration >= max_iter:
+            self.status = Status.MAX_ITER
+        elif self.n_stalls >= N_STALLS and self.fineness == FINEST:
+            self.status = Status.PRECISION
+        else:
+            return False
+        return True
+
+    def result(self) -> SolverResult:
+        """Return the best value."""
+        value = self.best
+        assert value is not None
+        kind = "duality gap" if value.proven else "stationarity"
+        return SolverResult(
+            x=value.weights,
+            objective=value.objective,
+            certificate=Certificate(value.gap, value.objective, kind),
+            status=self.status,
+            n_iter=len(self.history) - 1,
+            history=tuple(self.history),
+            extra={
+                "duals": value.duals,
+                "multipliers": value.multipliers,
+                "forms": value.forms,
+                "n_solves": self.machines.n_solves,
+            },
+        )

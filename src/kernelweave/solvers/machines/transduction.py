@@ -1,0 +1,264 @@
+r"""Transductive support vector machines: unlabelled points push the boundary away, whichever side they are on.
+
+.. math::
+    \min_{f, w}\; \tfrac12 \sum_k \frac{s_k}{w_k} \|f_k\|^2 + \sum_{i \in L} C_i H_1(y_i g(x_i))
+    + \sum_{i \in U} C^*_i \big(R_s(g(x_i)) + R_s(-g(x_i))\big)
+    \quad \text{s.t.} \quad \frac{\sum_U C^*_i g(x_i)}{\sum_U C^*_i} = r ,
+
+with :math:`g = \sum_k f_k + b`, the hinge :math:`H_s(z) = \max(0, s - z)`, the ramp :math:`R_s = H_1 - H_s`, and
+weights :math:`w` of norm 1. The hinges that are subtracted are replaced by their tangents (:mod:`.dc`): with
+:math:`\nu = -1` for a copy :math:`(i, Y)` of an unlabelled point that has :math:`Y g(x_i) < s`, else 0, what is left is
+a machine in which each unlabelled point occurs with both signs. Its signed duals are
+:math:`x = Y\alpha + C^* \nu Y`, :math:`0 \le \alpha \le C^*`: the tangents move the box. The copies share a kernel row.
+
+The balance is eliminated: in kernels centred at the weighted mean of the unlabelled points,
+:math:`f` has mean zero there, so :math:`b = r`, and what is left is a box, with linear term :math:`Y - r` instead of
+:math:`Y` and no equality. In terms of :math:`x` the dual is
+:math:`\max_x\; \sum (Y - r) x - \tfrac12 x^\top K x - \sum C^* \nu`; together with what the tangents leave of
+:math:`-J_2`, a constant :math:`(1 - s) C^*` for each copy with :math:`\nu = -1` makes it the value of the problem.
+
+References
+----------
+R. Collobert, F. Sinz, J. Weston, L. Bottou: Large scale transductive SVMs. JMLR 7, 2006.
+X. Tian, G. Gasso, S. Canu: A multi-kernel framework for inductive semi-supervised learning. ESANN 2011.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ..result import Certificate, SolverResult, Status
+from .dc import descend
+from .kernel_stack import KernelStack
+from .weighted_svm import DualProblem
+
+COPIES = np.array([[1.0], [-1.0]])  # the signs of an unlabelled point
+Train = Callable[[Sequence[DualProblem], np.ndarray | None, "list[np.ndarray] | None"], SolverResult]
+
+
+@dataclass(frozen=True, eq=False)
+class TransductiveMachine:
+    """One machine: what it knows of the points, and what errors cost.
+
+    Attributes
+    ----------
+    labeled, unlabeled : ndarray of shape (n_labeled,) and (n_unlabeled,)
+        Rows of the kernels.
+    signs, cost : ndarray of shape (n_labeled,)
+        Labels, +1 or -1, and what a violation of their margins costs.
+    cost_unlabeled : ndarray of shape (n_unlabeled,)
+    mean : float or None
+        The mean output on the unlabelled points; the kernels must be centred there. None: the offset is free.
+    s : float
+        Where the ramp ends, from 0 to less than 1.
+    """
+
+    labeled: np.ndarray
+    unlabeled: np.ndarray
+    signs: np.ndarray
+    cost: np.ndarray
+    cost_unlabeled: np.ndarray
+    mean: float | None
+    s: float
+
+    def dual(self, slopes: np.ndarray | None = None) -> DualProblem:
+        """Return the dual of the convex problem at some slopes of shape (2, n_unlabeled); None: labelled points only.
+
+        The copies of unlabelled points with sign +1 come after the labelled points, then those with sign -1.
+        """
+        if not self.cost_unlabeled.any():  # the copies could not move
+            slopes = None
+        labels = self.signs if slopes is None else np.concatenate([self.signs, np.repeat([1.0, -1.0], slopes.shape[1])])
+        reach, moved = self.signs * self.cost, np.zeros(len(self.signs))
+        rows = self.labeled
+        if slopes is not None:
+            reach = np.concatenate([reach, (COPIES * self.cost_unlabeled).ravel()])
+            moved = np.concatenate([moved, (COPIES * self.cost_unlabeled * slopes).ravel()])
+            rows = np.concatenate([rows, self.unlabeled, self.unlabeled])
+        return DualProblem(
+            linear=(self.mean or 0.0) - labels,
+            lower=np.minimum(0.0, reach) + moved,
+            upper=np.maximum(0.0, reach) + moved,
+            total=0.0 if self.mean is None else None,
+            index=rows,
+        )
+
+    def slopes(self, values: np.ndarray) -> np.ndarray:
+        """Return the slopes of the copies of unlabelled points, shape (2, n_unlabeled), at outputs for all rows."""
+        return np.where(COPIES * values[self.unlabeled] < self.s, -1.0, 0.0)
+
+    def stretched(self, values: np.ndarray) -> np.ndarray | None:
+        """Return outputs that differ enough for points to have a say on both sides; None where they do.
+
+        While outputs differ from their mean by less than s, ramps are flat or all points are on one side, and the
+        descent would end where it starts. Differences are then taken relative to their median.
+        """
+        if not self.cost_unlabeled.any():
+            return None
+        mean = float(np.average(values[self.unlabeled], weights=self.cost_unlabeled))
+        sizes = np.abs(values[self.unlabeled] - mean)
+        if sizes.max() >= self.s or not sizes.any():
+            return None
+        return mean + (values - mean) / (np.median(sizes) or sizes.max())
+
+    def loss(self, values: np.ndarray) -> float:
+        """Return what the outputs at all rows cost."""
+        errors = np.maximum(0.0, 1.0 - self.signs * values[self.labeled])
+        ramps = np.clip(1.0 - COPIES * values[self.unlabeled], 0.0, 1.0 - self.s)
+        return float(self.cost @ errors + (ramps @ self.cost_unlabeled).sum())
+
+    def constant(self, slopes: np.ndarray) -> float:
+        """Return what is to be added to the value of the dual."""
+        return float((1.0 - self.s) * ((slopes < 0.0) @ self.cost_unlabeled).sum())
+
+
+@dataclass(frozen=True, eq=False)
+class TransductivePoint:
+    """Machines that share the weights of their kernels, and what they cost together.
+
+    Attributes
+    ----------
+    weights : ndarray of shape (n_kernels,)
+    duals : list of ndarray
+        Signed duals of each machine, for the variables of its dual.
+    offsets : list of float
+    by_rows : ndarray of shape (n_points, n_machines)
+        The signed duals summed over the copies of each point.
+    values : ndarray of shape (n_points, n_machines)
+        Outputs.
+    half_norm : float
+        Half the squared norms of all machines.
+    objective : float
+    slopes : ndarray of shape (n_machines, 2, n_unlabeled)
+    """
+
+    weights: np.ndarray
+    duals: list[np.ndarray]
+    offsets: list[float]
+    by_rows: np.ndarray
+    values: np.ndarray
+    half_norm: float
+    objective: float = np.inf
+    slopes: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+
+def solve_transduction(
+    stack: KernelStack,
+    machines: Sequence[TransductiveMachine],
+    train: Train,
+    *,
+    stages: Sequence[float] = (1.0,),
+    start: Sequence[np.ndarray] | None = None,
+    tol: float = 1e-3,
+    max_iter: int = 100,
+    callback: Callable[[dict[str, Any]], object] | None = None,
+) -> SolverResult:
+    """Find a stationary point by convex problems, from the machines that labelled points alone give.
+
+    Parameters
+    ----------
+    stack : KernelStack
+        Centred at the unlabelled points where machines have a mean.
+    machines : sequence of TransductiveMachine
+        They share the weights.
+    train : callable
+        ``train(problems, weights, duals)`` solves the convex machines, started at weights and duals or at None: an
+        `SolverResult` as that of :func:`.solve_kernel_weights`.
+    stages : sequence of float
+        The unlabelled points cost these shares of what they cost, one after the other; the last is 1.
+    start : sequence of ndarray of shape (n_labeled,), optional
+        What violations of labelled margins cost each machine at the start, in place of its cost.
+    tol : float
+        Relative accuracy of the convex problems and of the stationary point.
+    max_iter : int
+        Largest number of convex problems in a stage.
+    callback : callable, optional
+        Called with each record of the history; a true answer stops.
+
+    Returns
+    -------
+    SolverResult
+        ``x`` holds the weights, ``extra["point"]`` the `TransductivePoint`. Records of the history name their stage.
+    """
+    begun, n_solves, stopped = time.perf_counter(), 0, False
+    history: list[dict[str, Any]] = []
+    convex = not any(machine.cost_unlabeled.any() for machine in machines)
+
+    def trained(problems: list[DualProblem], weights: Any, duals: Any) -> tuple[SolverResult, TransductivePoint]:
+        nonlocal n_solves
+        found = train(problems, weights, duals)
+        n_solves += int(found.extra["n_solves"])
+        return found, _point(stack, machines, problems, found)
+
+    first = machines if start is None else [replace(m, cost=c) for m, c in zip(machines, start, strict=True)]
+    point = trained([machine.dual() for machine in first], None, None)[1]
+    for stage in stages[-1:] if convex else stages:
+        staged = [replace(machine, cost_unlabeled=stage * machine.cost_unlabeled) for machine in machines]
+        stretched = any(machine.stretched(point.values[:, c]) is not None for c, machine in enumerate(staged))
+
+        def inner(point: TransductivePoint, staged: Any = staged) -> tuple[TransductivePoint, float]:
+            pairs = list(zip(staged, point.slopes, strict=True))
+            problems = [machine.dual(slopes) for machine, slopes in pairs]
+            duals = [_padded(x, problem) for x, problem in zip(point.duals, problems, strict=True)]
+            found, following = trained(problems, point.weights, duals)
+            constant = sum(machine.constant(slopes) for machine, slopes in pairs)
+            return _judged(staged, following), found.objective - found.certificate.gap + constant
+
+        def told(record: dict[str, Any], stage: float = stage, stretched: bool = stretched) -> bool:
+            nonlocal stopped
+            record |= {"stage": stage, "n_solves": n_solves, "seconds": time.perf_counter() - begun}
+            record["stretched"] = stretched and record["iteration"] == 1
+            stopped = callback is not None and bool(callback(record))
+            return stopped
+
+        result = descend(inner, _judged(staged, point, stretch=True), tol=tol, max_iter=max_iter, callback=told)
+        point = result.extra["point"]
+        history += result.history
+        if stopped:
+            break
+    status, certificate = result.status, result.certificate
+    if stopped and stage != stages[-1]:  # nothing is known about the problem of the last stage
+        point, status = _judged(machines, point), Status.CALLBACK
+        certificate = Certificate(np.inf, point.objective, "stationarity")
+    certificate = replace(certificate, kind="duality gap") if convex else certificate
+    extra = {"point": point, "n_solves": n_solves}
+    return SolverResult(point.weights, point.objective, certificate, status, len(history), tuple(history), extra)
+
+
+def _point(
+    stack: KernelStack, machines: Sequence[TransductiveMachine], problems: Sequence[DualProblem], found: SolverResult
+) -> TransductivePoint:
+    """Return the point of trained machines, not yet judged."""
+    duals, multipliers = found.extra["duals"], found.extra["multipliers"]
+    sums = [np.bincount(p.rows, weights=x, minlength=stack.n_points) for p, x in zip(problems, duals, strict=True)]
+    by_rows = np.column_stack(sums)
+    values = stack.combined_product(found.x, by_rows)
+    half_norm = 0.5 * float(np.vdot(by_rows, values))
+    offsets = [
+        -multiplier if machine.mean is None else machine.mean
+        for machine, multiplier in zip(machines, multipliers, strict=True)
+    ]
+    return TransductivePoint(found.x, duals, offsets, by_rows, values + offsets, half_norm)
+
+
+def _judged(
+    machines: Sequence[TransductiveMachine], point: TransductivePoint, stretch: bool = False
+) -> TransductivePoint:
+    """Return the point with its objective and slopes; those of stretched outputs, and no objective, if need be."""
+    objective, slopes = point.half_norm, []
+    for c, machine in enumerate(machines):
+        values = point.values[:, c]
+        stretched = machine.stretched(values) if stretch else None
+        objective += machine.loss(values) if stretched is None else np.inf
+        slopes.append(machine.slopes(values if stretched is None else stretched))
+    return replace(point, objective=objective, slopes=np.array(slopes))
+
+
+def _padded(x: np.ndarray, problem: DualProblem) -> np.ndarray:
+    """Return duals to start from: those of the point, zero for copies that it does not have."""
+    return np.concatenate([x, np.zeros(len(problem.linear) - len(x))])

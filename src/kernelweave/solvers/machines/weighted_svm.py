@@ -1,0 +1,271 @@
+r"""The value of support vector machines as a function of the weights of their kernels.
+
+.. math::
+    J(w) = \sum_c \max_{x \in B_c}\; -p_c^\top x - \tfrac12 x^\top K(w)\, x , \qquad
+    K(w) = \sum_k w_k K_k / s_k + \mathrm{diag}(r) ,
+
+where :math:`B_c` is a box, with or without a fixed sum. :math:`J` is convex in :math:`w`; with :math:`x_c` the
+maximisers and :math:`q_k = \sum_c x_c^\top K_k x_c / s_k`, its gradient is :math:`-q/2`. For any feasible :math:`x_c`,
+
+.. math:: J^* \ge \sum_c \Big(-p_c^\top x_c - \tfrac12 x_c^\top \mathrm{diag}(r)\, x_c\Big) - \tfrac12 \|q\|_* ,
+
+as the right-hand side minimises over the weights what :math:`x_c` makes of :math:`J`; :math:`\|q\|_*` is the largest
+:math:`q_k` for weights that sum to 1, and the norm dual to that of the weights otherwise. So
+:math:`\tfrac12 (\|q\|_* - w^\top q)` plus the duality gap of the machines bounds :math:`J(w) - J^*`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from ..loops import gather
+from ..result import SolverResult
+from . import smo
+from .kernel_stack import LARGE, Diagonal, KernelStack
+from .low_rank import solve_low_rank
+
+# An infinite box is closed where it does not bind. With signs as linear term, the optimum of the open box has a sum of
+# absolute values of twice its value: if that of the closed box is within the box, no better point is outside.
+FIRST_BOX, WIDEST = 1e3, 1e15
+GENEROUS = 4.0  # times the sum of absolute values: the next box
+COARSEST = 0.1  # relative gap in the closed box
+MOST_SLACK = 1e6  # times the gap that the machine itself may have
+
+
+@dataclass(frozen=True, eq=False)
+class DualProblem:
+    """The dual of one machine: minimise ``1/2 x'Kx + linear'x`` over a box.
+
+    Attributes
+    ----------
+    linear, lower, upper : ndarray of shape (n_variables,)
+        Bounds may be infinite, as with the squared hinge; the box must hold 0 where they are.
+    total : float or None
+        The sum of the variables; None for no equality.
+    index : ndarray of shape (n_variables,), optional
+        The row of the kernels of each variable; variables may share a row. By default, variables are rows.
+    """
+
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    total: float | None = 0.0
+    index: np.ndarray | None = None
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The row of the kernels of each variable."""
+        return np.arange(len(self.linear)) if self.index is None else self.index
+
+    def free(self, x: np.ndarray) -> np.ndarray:
+        """Return which variables are inside the box."""
+        return np.asarray((x > self.lower) & (x < self.upper))
+
+    def at(self, rows: np.ndarray, share: float) -> DualProblem:
+        """Return the problem of some sorted rows that stand for all as ``share`` of them: the box is so much wider."""
+        kept = np.flatnonzero(np.bincount(rows, minlength=self.rows.max() + 1)[self.rows])
+        lower, upper = self.lower[kept] / share, self.upper[kept] / share
+        return DualProblem(self.linear[kept], lower, upper, self.total, np.searchsorted(rows, self.rows[kept]))
+
+
+@dataclass(eq=False)
+class Value:
+    """What is known at some weights.
+
+    Attributes
+    ----------
+    machines : WeightedSVM
+    weights : ndarray of shape (n_kernels,)
+    duals : list of ndarray of shape (n_variables,)
+    multipliers : list of float
+    dual : float
+        Value of the duals: J is at least this.
+    inner_gap : float
+        J is at most ``dual + inner_gap``.
+    proven : bool
+        Whether the inner gap is a duality gap; False if the combined kernel is indefinite.
+    accurate : bool
+        Whether the machines reached the accuracy that was asked for.
+    """
+
+    machines: WeightedSVM = field(repr=False)
+    weights: np.ndarray
+    duals: list[np.ndarray]
+    multipliers: list[float]
+    dual: float
+    inner_gap: float
+    proven: bool
+    accurate: bool
+
+    @cached_property
+    def products(self) -> np.ndarray:
+        """The products of each kernel with the duals of each machine, shape (n_kernels, n_points, n_problems).
+
+        They are defined at points with duals that are free, or not zero.
+        """
+        needed = np.zeros(self.machines.stack.n_points, dtype=bool)
+        for p, x in zip(self.machines.problems, self.duals, strict=True):
+            needed[p.rows[(x != 0.0) | p.free(x)]] = True
+        return self.machines.stack.products(self._by_rows(), at=np.flatnonzero(needed))
+
+    @cached_property
+    def forms(self) -> np.ndarray:
+        """The quadratic forms q of each kernel, shape (n_kernels,)."""
+        by_problem = self.products.transpose(0, 2, 1).reshape(len(self.weights), -1)
+        return np.maximum(0.0, by_problem @ self._by_rows().T.ravel())
+
+    @property
+    def gradient(self) -> np.ndarray:
+        """The gradient of J."""
+        return -0.5 * self.forms
+
+    @property
+    def objective(self) -> float:
+        """An upper bound on J, the primal value of the machines."""
+        return self.dual + self.inner_gap
+
+    @cached_property
+    def outer_gap(self) -> float:
+        """How far the weights can be from the best, were the machines exact."""
+        return max(0.0, 0.5 * (_dual_norm(self.forms, self.machines.norm) - float(self.weights @ self.forms)))
+
+    @property
+    def gap(self) -> float:
+        """Upper bound on ``objective`` less the optimum."""
+        return self.outer_gap + self.inner_gap
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap relative to the objective."""
+        return self.gap / max(abs(self.objective), float(np.finfo(float).tiny))
+
+    def _by_rows(self) -> np.ndarray:
+        n, problems = self.machines.stack.n_points, self.machines.problems
+        sums = [np.bincount(p.rows, weights=x, minlength=n) for p, x in zip(problems, self.duals, strict=True)]
+        return np.array(sums).T
+
+
+class WeightedSVM:
+    """Machines that share the weights of their kernels.
+
+    Parameters
+    ----------
+    stack : KernelStack
+    problems : sequence of DualProblem
+    ridge : float or ndarray of shape (n_points,)
+        Added to the diagonal of the combined kernel.
+    norm : float
+        The norm of the weights that is at most 1; with 1 they sum to 1.
+    """
+
+    def __init__(
+        self,
+        stack: KernelStack,
+        problems: Sequence[DualProblem],
+        ridge: float | np.ndarray = 0.0,
+        norm: float = 1.0,
+    ):
+        self.stack, self.problems, self.norm = stack, list(problems), norm
+        self.ridge = np.broadcast_to(np.asarray(ridge, dtype=float), (stack.n_points,))
+        self.n_solves = 0
+        # Features of many points need not become a matrix where there is no equality, or few points take part.
+        few = all(problem.total is None or len(np.unique(problem.rows)) <= LARGE for problem in self.problems)
+        self.low_rank = stack.is_low_rank and few and not self.ridge.any()
+        self._boxes = np.full(len(self.problems), FIRST_BOX)
+        self._slack = np.ones(len(self.problems))  # how much more gap the closed box may show than the machine has
+
+    def kernel(self, weights: np.ndarray) -> np.ndarray:
+        """Return the combined kernel; the next call may overwrite it."""
+        return self.stack.combine(weights, self.ridge)
+
+    def block(self, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Return the combined kernel at some rows, on and above the diagonal at least."""
+        if self.low_rank:
+            F = self.stack.features(weights)[rows]
+            return np.asarray(F @ F.T)
+        K = np.empty((len(rows), len(rows)))
+        gather(self.kernel(weights), rows, K)
+        return K
+
+    def solve(self, weights: np.ndarray, tol: float, start: Sequence[np.ndarray] | None = None) -> Value:
+        """Return the value at some weights, with a duality gap of the machines of at most ``tol`` times its size.
+
+        Where the box is infinite and nothing else bounds the duals, the gap is infinite.
+        """
+        K = self.stack.features(weights) if self.low_rank else self.kernel(weights)
+        diagonal = self.ridge + sum(
+            weight / scale * member.values
+            for weight, scale, member in zip(weights, self.stack.scales, self.stack.members, strict=True)
+            if isinstance(member, Diagonal)
+        )
+        self.n_solves += 1
+        starts = [None] * len(self.problems) if start is None else start
+        found = [self._solve_one(c, K, diagonal, tol, starts[c]) for c in range(len(self.problems))]
+        duals, multipliers, values, gaps, proven = (list(column) for column in zip(*found, strict=True))
+        dual, gap = float(sum(values)), float(sum(gaps))
+        accurate = gap <= tol * abs(dual)
+        return Value(self, weights, duals, multipliers, dual, gap, all(proven), accurate)
+
+    def _matrix(self, K: np.ndarray, problem: DualProblem) -> tuple[np.ndarray, np.ndarray | None]:
+        """Return the combined kernel, at the rows that take part where it is given by features, and the index to it."""
+        if not self.low_rank:
+            return K, problem.index
+        rows, index = np.unique(problem.rows, return_inverse=True)
+        return K[rows] @ K[rows].T, index
+
+    def _solve_one(
+        self, c: int, K: np.ndarray, diagonal: np.ndarray, tol: float, start: np.ndarray | None
+    ) -> tuple[np.ndarray, float, float, float, bool]:
+        """Return duals, multiplier, value, duality gap of a machine, and whether it is proven."""
+        problem = self.problems[c]
+        infinite = not (np.isfinite(problem.lower).all() and np.isfinite(problem.upper).all())
+        while True:
+            box = self._boxes[c] if infinite else np.inf
+            lower, upper = np.maximum(problem.lower, -box), np.minimum(problem.upper, box)
+            asked = min(COARSEST, tol * self._slack[c])
+            if self.low_rank and problem.total is None:
+                found = solve_low_rank(K, problem.linear, lower, upper, index=problem.index, start=start, tol=asked)
+            else:
+                matrix, index = self._matrix(K, problem)
+                found = smo.solve(
+                    matrix, problem.linear, lower, upper, total=problem.total, index=index, start=start, tol=asked
+                )
+            start, value = found.x, -found.objective
+            reach = float(np.abs(found.x).sum())
+            if reach > box and box < WIDEST:
+                self._boxes[c] = GENEROUS * reach
+                continue
+            gap = _ridge_gap(found, lower, upper, diagonal[problem.rows]) if reach <= box else np.inf
+            if gap > tol * abs(value) and self._slack[c] > 1.0:
+                self._slack[c] = max(1.0, 0.1 * self._slack[c])
+                continue
+            if gap < 0.01 * tol * abs(value) and diagonal.any():
+                self._slack[c] = min(10.0 * self._slack[c], MOST_SLACK)
+            multiplier = float(found.extra["multiplier"])
+            return found.x, multiplier, value, gap, found.certificate.kind == "duality gap"
+
+
+def _dual_norm(forms: np.ndarray, norm: float) -> float:
+    """Return the largest value of ``w'forms`` over all weights of norm 1."""
+    largest = float(forms.max())
+    if norm == 1.0 or largest == 0.0:
+        return largest
+    conjugate = 1.0 if np.isinf(norm) else norm / (norm - 1.0)
+    return largest * float(np.linalg.norm(forms / largest, conjugate))  # powers of large numbers overflow
+
+
+def _ridge_gap(found: SolverResult, lower: np.ndarray, upper: np.ndarray, ridge: np.ndarray) -> float:
+    r"""Return the duality gap, at the multiplier found, of a machine whose kernel is ``ridge`` on top of another.
+
+    It is :math:`\sum_i \max_d\; (b - g_i)\, d - \tfrac12 r_i d^2` over the moves :math:`d` that the box allows: the
+    loss is that of the squared hinge and its kin, and far less than without ridge if the box is wide.
+    """
+    slope = found.extra["multiplier"] - found.extra["gradient"]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        move = np.where(ridge > 0.0, slope / ridge, np.copysign(np.inf, slope))
+    move = np.clip(move, lower - found.x, upper - found.x)
+    return float(np.maximum(0.0, slope * move - 0.5 * ridge * move**2).sum())

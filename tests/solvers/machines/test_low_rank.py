@@ -1,0 +1,130 @@
+import numpy as np
+import pytest
+
+from kernelweave.solvers.machines import kernel_stack, low_rank, smo, weighted_svm
+from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
+from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
+from kernelweave.solvers.machines.low_rank import solve_low_rank
+from kernelweave.solvers.machines.weighted_svm import DualProblem, WeightedSVM
+from kernelweave.solvers.result import Status
+
+
+def problem(seed, n=80, n_features=6, scale=1.0):
+    """Features, and a box that is moved for some variables, two of which share a row."""
+    rng = np.random.default_rng(seed)
+    Z = scale * rng.normal(size=(n, n_features)) * np.exp(-np.arange(n_features))
+    rows = np.concatenate([np.arange(n), np.arange(n // 2)])
+    signs = np.where(rng.random(len(rows)) < 0.5, 1.0, -1.0)
+    moved = np.where(rng.random(len(rows)) < 0.3, -signs, 0.0)
+    reach = signs * rng.uniform(0.1, 3.0, len(rows))
+    return Z, -signs + 0.2, np.minimum(0.0, reach) + moved, np.maximum(0.0, reach) + moved, rows
+
+
+def gap(Z, linear, lower, upper, rows, x):
+    """The duality gap, recomputed."""
+    g = Z[rows] @ (Z[rows].T @ x) + linear
+    return float(np.sum(np.where(g > 0, g * (x - lower), g * (x - upper))))
+
+
+@pytest.mark.parametrize("small", [10_000, 20], ids=["small problem", "sweeps"])
+@pytest.mark.parametrize("seed", range(6))
+def test_it_reaches_the_optimum_of_smo_on_the_kernel_matrix(monkeypatch, seed, small):
+    monkeypatch.setattr(low_rank, "SMALL", small)
+    Z, linear, lower, upper, rows = problem(seed, scale=10.0 ** (seed % 3 - 1))
+    found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-8)
+    oracle = smo.solve(Z @ Z.T, linear, lower, upper, total=None, index=rows, tol=1e-10)
+    assert found.status is Status.CONVERGED
+    assert found.objective == pytest.approx(oracle.objective, rel=1e-7)
+    assert found.certificate.gap == pytest.approx(gap(Z, linear, lower, upper, rows, found.x), abs=1e-9)
+    assert found.objective - oracle.objective <= found.certificate.gap + 1e-9 * abs(oracle.objective)
+    assert np.all((lower <= found.x) & (found.x <= upper))
+    np.testing.assert_allclose(found.extra["gradient"], Z[rows] @ (Z[rows].T @ found.x) + linear, atol=1e-9)
+
+
+def test_variables_are_rows_unless_said_otherwise():
+    Z, linear, lower, upper, _ = problem(1)
+    n = len(Z)
+    found = solve_low_rank(Z, linear[:n], lower[:n], upper[:n], tol=1e-8)
+    oracle = smo.solve(Z @ Z.T, linear[:n], lower[:n], upper[:n], total=None, tol=1e-10)
+    assert found.objective == pytest.approx(oracle.objective, rel=1e-7)
+
+
+def test_a_start_at_the_optimum_ends_at_once():
+    Z, linear, lower, upper, rows = problem(2)
+    first = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-6)
+    again = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-6, start=first.x)
+    assert again.n_iter == 0
+    np.testing.assert_array_equal(again.x, first.x)
+
+
+def test_the_limit_is_a_status_with_an_honest_gap():
+    Z, linear, lower, upper, rows = problem(3)
+    found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-12, max_rounds=0)
+    assert found.status is Status.MAX_ITER
+    assert found.certificate.gap == pytest.approx(gap(Z, linear, lower, upper, rows, found.x))
+
+
+@pytest.mark.parametrize("small", [10_000, 1], ids=["small problem", "sweeps"])
+def test_rows_without_features_and_variables_without_room_are_no_trouble(monkeypatch, small):
+    monkeypatch.setattr(low_rank, "SMALL", small)
+    Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+    found = solve_low_rank(
+        Z, np.array([-1.0, -1.0, 1.0]), np.array([0.0, 0.5, -1.0]), np.array([2.0, 0.5, 0.0]), tol=1e-9
+    )
+    np.testing.assert_allclose(found.x, [2.0, 0.5, -0.25], atol=1e-6)
+
+
+def test_a_tolerance_below_rounding_ends():
+    Z, linear, lower, upper, rows = problem(4, scale=1e3)
+    found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-30, max_rounds=500)
+    assert found.status in (Status.PRECISION, Status.CONVERGED)
+
+
+# Through the weights of kernels
+
+
+def stack_and_problems(seed, n=60):
+    rng = np.random.default_rng(seed)
+    members = [Factor(rng.normal(size=(n, k))) for k in (3, 5, 2)]
+    signs = [np.where(rng.random(n) < 0.5, 1.0, -1.0) for _ in range(2)]
+    problems = [DualProblem(0.1 - y, np.minimum(0.0, 2 * y), np.maximum(0.0, 2 * y), total=None) for y in signs]
+    return KernelStack(members, [1.0, 4.0, 0.5]), problems
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+def test_machines_on_features_are_machines_on_their_kernels(monkeypatch, norm):
+    stack, problems = stack_and_problems(0)
+    dense = solve_kernel_weights(stack, problems, norm=norm, tol=1e-7)
+    monkeypatch.setattr(kernel_stack, "LARGE", 10)
+    stack, problems = stack_and_problems(0)
+    assert WeightedSVM(stack, problems, 0.0, norm).low_rank
+    monkeypatch.setattr(KernelStack, "combine", None)  # no matrix of all points is formed
+    found = solve_kernel_weights(stack, problems, norm=norm, tol=1e-7)
+    assert found.objective == pytest.approx(dense.objective, rel=1e-6)
+    assert found.certificate.relative <= 1e-7
+
+
+def test_an_equality_a_ridge_or_a_dense_kernel_needs_the_matrix(monkeypatch):
+    monkeypatch.setattr(kernel_stack, "LARGE", 10)
+    stack, problems = stack_and_problems(1)
+    tied = [DualProblem(p.linear, p.lower, p.upper, total=0.0) for p in problems]
+    monkeypatch.setattr(weighted_svm, "LARGE", 10)
+    assert not WeightedSVM(stack, tied).low_rank
+    assert not WeightedSVM(stack, problems, ridge=0.1).low_rank
+    assert not WeightedSVM(KernelStack([*stack.members, np.eye(60)]), problems).low_rank
+
+
+def test_an_equality_over_few_points_needs_the_matrix_of_these(monkeypatch):
+    def tied():
+        stack, problems = stack_and_problems(2)
+        here = np.arange(0, 60, 3)
+        return stack, [DualProblem(p.linear[here], p.lower[here], p.upper[here], 0.0, here) for p in problems]
+
+    dense = solve_kernel_weights(*tied(), tol=1e-7)
+    monkeypatch.setattr(kernel_stack, "LARGE", 30)
+    stack, problems = tied()
+    assert WeightedSVM(stack, problems).low_rank
+    monkeypatch.setattr(KernelStack, "combine", None)
+    found = solve_kernel_weights(stack, problems, tol=1e-7)
+    assert found.objective == pytest.approx(dense.objective, rel=1e-6)
+    np.testing.assert_allclose(found.extra["multipliers"], dense.extra["multipliers"], atol=1e-3)
