@@ -29,8 +29,8 @@ from kernelweave import (
     Sigmoid,
     one_kernel_per_group,
 )
-from kernelweave.estimators import stacking
 from kernelweave.estimators.composite import SOLVERS
+from kernelweave.estimators.shared import memory
 from kernelweave.kernels.defaults import plain_library
 from kernelweave.solvers.result import Status
 
@@ -265,7 +265,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_computed(monkeypa
     X, y = sample(14)
     seen = []
     kernel = FromCallable(lambda A, B: seen.append(1) or A @ B.T)
-    monkeypatch.setattr(stacking, "MEMORY_SHARE", 1e-9)
+    monkeypatch.setattr(memory, "MEMORY_SHARE", 1e-9)
     message = (
         r"keeps 1 kernels of 60 rows in memory, about .* fewer kernels or rows, dtype=\"float32\", or CGBoostClass"
     )
@@ -282,7 +282,7 @@ def test_single_precision_is_close_and_needs_half_the_memory(monkeypatch):
     assert single.objective_ == pytest.approx(double.objective_, rel=1e-4)
     np.testing.assert_allclose(single.decision_function(X), double.decision_function(X), atol=1e-2)
     needed = 60**2 * (20 * 4 + 24) / (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    monkeypatch.setattr(stacking, "MEMORY_SHARE", 1.01 * needed)
+    monkeypatch.setattr(memory, "MEMORY_SHARE", 1.01 * needed)
     kernels = [RBF(multiple=1.0 + k) for k in range(20)]
     MKLClassifier(kernels, dtype="float32").fit(X, y)
     with pytest.raises(MemoryError):

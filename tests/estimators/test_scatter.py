@@ -5,7 +5,7 @@ from kernelweave import RBF, KernelLibrary, Linear, ManifoldKernel, RKDAClassifi
 from kernelweave.estimators.base import Sample
 from kernelweave.estimators.rkda import LEAST
 from kernelweave.estimators.scatter import Scatter
-from kernelweave.estimators.stacking import stack_kernels
+from kernelweave.estimators.shared.stacks import stack_kernels
 from kernelweave.labels import partition
 from kernelweave.solvers.discriminant.matrix_fractional import class_indicator
 from kernelweave.solvers.machines import kernel_stack

@@ -16,6 +16,7 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels.bound_library import BoundLibrary
+from ..kernels.checks import is_semidefinite_about_its_center, remedy
 from ..kernels.expansion import KernelExpansion
 from ..solvers.machines import kernel_weights
 from ..solvers.machines.kernel_stack import KernelStack, Member
@@ -24,7 +25,8 @@ from ..solvers.machines.weighted_svm import DualProblem, WeightedSVM
 from ..solvers.result import Certificate, SolverResult, Status
 from .base import KernelEstimator, Sample, is_count, is_positive, require
 from .progress import announce
-from .stacking import StackedKernels, any_kernel, is_definite, require_memory, stack_kernels
+from .shared.memory import require_stack_memory
+from .shared.stacks import StackedKernels, stack_kernels
 
 SOLVERS = ("newton", "projected_gradient", "reduced_gradient", "group_lasso")
 REMEDIES = {
@@ -85,12 +87,16 @@ class CompositeModel(KernelEstimator):
     ) -> None:
         """Refuse what is not positive semi-definite: the machines need not have met it."""
         doubtful = [p for p, entry in enumerate(bound.entries) if not entry.kernel.is_psd]
-        if not (proven and all(not w[doubtful].any() or is_definite(stack.combine(w), rounding) for w in weights)):
+        if not (
+            proven
+            and all(
+                not w[doubtful].any() or is_semidefinite_about_its_center(stack.combine(w), rounding) for w in weights
+            )
+        ):
             owner = type(self).__name__
             raise ValueError(
                 f"The combined kernel is not positive semi-definite, as {owner} requires. "
-                "KernelLibrary(...).diagnose(X) shows which kernel is not; leave it out, or use "
-                f"{any_kernel(owner)}."
+                f"KernelLibrary(...).diagnose(X) shows which kernel is not. {remedy(owner)}"
             )
 
     def _keep_expansion(
@@ -181,7 +187,7 @@ class CompositeEstimator(CompositeModel):
         library = self._library_for(sample)
         rows = self._rows(sample)
         bound = self._bind(library, sample, self._rng())
-        require_memory(type(self).__name__, bound, len(rows), self.dtype, self._memory_advice)
+        require_stack_memory(type(self).__name__, bound, len(rows), self.dtype, self._memory_advice)
         stacked = self._stacked(bound, sample, None if len(rows) == len(sample.kept) else rows)
         duals = self._duals(sample)
         stack = KernelStack([*stacked.members, *duals.members], [*stacked.scales, *np.ones(len(duals.members))])

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels.base import ALL, BoundKernel, batches
 from ..kernels.bound_library import BoundLibrary
+from ..kernels.checks import ASYMMETRY, NEGATIVE, ROUNDINGS
 from ..kernels.expansion import CombinedKernel
 from ..kernels.features import BoundFeatures, FeatureMap
 from ..kernels.library import Entry, KernelLibrary
@@ -34,7 +35,7 @@ from ..solvers import alignment
 from ..solvers.alignment import RankOnes
 from ..solvers.result import Certificate, SolverResult
 from .base import KernelEstimator, Sample, is_count, is_nonnegative, require
-from .stacking import ASYMMETRY, NEGATIVE, ROUNDINGS, require_room
+from .shared.memory import require_memory
 
 WEIGHTINGS = ("alignf", "align", "uniform")
 COPIES = 3  # of kernels that a fit has in memory: themselves, what is computed with them, and room
@@ -396,13 +397,13 @@ def n_landmarks_for(n_landmarks: int | str | None, n_rows: int) -> int | None:
 def require_exact_memory(owner: str, n_rows: int) -> None:
     """Refuse eigenvectors of a matrix of all rows that would not fit into the memory."""
     what = f"{owner} with n_landmarks=None keeps the kernel of all {n_rows:,} rows"
-    require_room(COPIES * 8 * n_rows**2, what, 'Pass n_landmarks="auto", or a number.')
+    require_memory(COPIES * 8 * n_rows**2, what, 'Pass n_landmarks="auto", or a number.')
 
 
 def require_labeled_memory(owner: str, n_kernels: int, n_labeled: int) -> None:
     """Refuse kernels at the labelled rows that would not fit into the memory."""
     what = f"{owner} keeps {n_kernels} kernels of {n_labeled:,} labelled rows"
-    require_room(COPIES * 8 * n_kernels * n_labeled**2, what, "Use fewer kernels, or labels.")
+    require_memory(COPIES * 8 * n_kernels * n_labeled**2, what, "Use fewer kernels, or labels.")
 
 
 def whole_kernels(library: KernelLibrary, bound: Sequence[BoundKernel]) -> list[Whole]:

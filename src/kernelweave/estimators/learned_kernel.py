@@ -25,7 +25,7 @@ from .composite import CompositeModel, regression_dual, train_uniform
 from .kernel_design import AlignedKernelLearner, LabelAwareKernelLearner
 from .kernel_learner import KernelLearner, Learned, Prepared, Target, mean_diagonals
 from .outputs import NumberOutputs, SemiSupervisedClasses, SemiSupervisedNumbers, winners
-from .stacking import CONSTANT
+from .shared.stacks import CONSTANT
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
 N_FOLDS = 5

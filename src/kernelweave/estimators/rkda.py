@@ -26,7 +26,7 @@ from .composite import CompositeModel
 from .outputs import SemiSupervisedClasses
 from .progress import announce
 from .scatter import Scatter, pooled
-from .stacking import require_memory
+from .shared.memory import require_stack_memory
 
 DIRECT_ROWS = 5000  # "auto": above, kernels are replaced by landmark features
 N_FEATURES = 2000  # of all kernels together
@@ -205,7 +205,9 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         self._warn_of_unlike_columns(sample.X)
         library = self._library_for(sample)
         bound = self._bind(library, sample, self._rng())
-        require_memory(type(self).__name__, bound, len(sample.kept), self.dtype, "n_landmarks=200", by_features=True)
+        require_stack_memory(
+            type(self).__name__, bound, len(sample.kept), self.dtype, "n_landmarks=200", by_features=True
+        )
         stacked = self._stacked(bound, sample)
         scatter = Scatter(stacked, sample)
         self._require_definite(np.eye(len(library)), scatter.stack, bound, stacked.rounding, proven=True)

@@ -26,7 +26,8 @@ from .base import Sample, class_shares, class_weights, is_nonnegative, is_positi
 from .composite import CompositeModel, train_uniform
 from .outputs import SemiSupervisedClasses, winners
 from .progress import announce
-from .stacking import StackedKernels, require_memory
+from .shared.memory import require_stack_memory
+from .shared.stacks import StackedKernels
 
 STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, where it is annealed
 DEFAULT_C, DEFAULT_S = 1.0, 0.4
@@ -83,7 +84,7 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
         rng = self._rng()
         bound = self._bind(library, sample, rng)
         n_rows, balanced = len(sample.kept), self.class_prior is not None
-        require_memory(type(self).__name__, bound, n_rows, self.dtype, self._memory_advice, by_features=balanced)
+        require_stack_memory(type(self).__name__, bound, n_rows, self.dtype, self._memory_advice, by_features=balanced)
         work = Workbench(self, self._stacked(bound, sample), sample, shares)
         labels = Labels(sample.partition.labeled, sample.partition.codes)
         seed = int(rng.integers(2**31))
