@@ -59,17 +59,17 @@ class HarmonicModel(KernelEstimator):
         )
         self._extension = extension
         self.harmonic_ = found.x
-        self.unreached_ = found.extra["unreached"]
+        self.unreached_ = found.unreached
         self.objective_ = found.objective
         self.certificate_ = found.certificate
-        self.error_bound_ = float(found.extra["error"])
+        self.error_bound_ = float(found.error)
         self.n_iter_ = max(1, found.n_iter)
         self._status_name = found.status.name
         self._keep(sample)
         if found.status in REMEDIES:
             warnings.warn(
                 f"{found.status.value} Bound on the errors of the harmonic function, relative to its range: "
-                f"{found.extra['error']:.1e}, asked for: {self.tol:.1e}. {REMEDIES[found.status]}",
+                f"{found.error:.1e}, asked for: {self.tol:.1e}. {REMEDIES[found.status]}",
                 ConvergenceWarning,
                 stacklevel=2,
             )
