@@ -17,10 +17,10 @@ from ..kernels.manifold import ManifoldKernel
 from ..labels import Partition
 from ..solvers.discriminant.joint_lmi import solve_joint_lmi
 from ..solvers.discriminant.matrix_fractional import FLOOR, solve_matrix_fractional
-from ..solvers.discriminant.simplex_newton import SimplexState
+from ..solvers.discriminant.simplex_newton import DiscriminantResult, SimplexState
 from ..solvers.discriminant.within_scatter import solve_within_scatter
 from ..solvers.machines.kernel_stack import KernelStack
-from ..solvers.result import SolverResult, Status
+from ..solvers.result import Status
 from .base import Sample, is_count, is_positive, require
 from .composite import CompositeModel
 from .outputs import SemiSupervisedClasses
@@ -211,7 +211,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         stacked = self._stacked(bound, sample)
         scatter = Scatter(stacked, sample)
         self._require_definite(np.eye(len(library)), scatter.stack, bound, stacked.rounding, proven=True)
-        result = self._solve(scatter)
+        result, learned = self._solve(scatter)
         kernel_weights, self.ridge_, coef = self._directions(result, scatter)
         self._keep_labels(sample)
         used = kernel_weights / scatter.scales
@@ -223,12 +223,12 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         self.scalings_ = np.zeros((sample.n_given, coef.shape[1]))
         self.scalings_[sample.kept] = coef
         self._keep_weights(kernel_weights[None], bound)
-        self._keep_course([replace(result, extra={**result.extra, "n_solves": result.extra["n_cholesky"]})])
+        self._keep_course([result], result.n_cholesky)
         self.priors_ = priors
         left_out = scatter.left_out if self.scatter == "total" else scatter.left_out_within
         self._keep_centroids(values, left_out(values, coef, self.weights_, self.ridge_), sample)
         self.library_ = library
-        self._warn_of_extremes(result, sample)
+        self._warn_of_extremes(result, sample, learned)
         self._keep_transduction(X, sample)
         return self
 
@@ -306,14 +306,14 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
             [(entry.name, ManifoldKernel(entry.kernel, ratio=0.0, n_landmarks=n)) for entry in library.entries]
         )
 
-    def _solve(self, scatter: Scatter) -> SolverResult:
-        """Return the solution with learned weights or that with equal ones, as ``weights`` asks."""
+    def _solve(self, scatter: Scatter) -> tuple[DiscriminantResult, bool]:
+        """Return the solution with learned or equal weights, as ``weights`` asks, and whether they are learned."""
         stack = scatter.plain_stack if self.scatter == "within" else scatter.stack
         if self.weights == "uniform":
-            return self._solve_uniform(stack, scatter)
+            return self._solve_uniform(stack, scatter), False
         learned = self._solve_for(stack, scatter)
         if self.weights == "learn" or learned.status is Status.CALLBACK:
-            return learned
+            return learned, True
         uniform = self._solve_uniform(stack, scatter)
         by_learned, by_uniform = (
             scatter.left_out_errors(*self._machine(found, scatter)) for found in (learned, uniform)
@@ -328,17 +328,17 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
                 f"{type(self).__name__}: {'equal' if chosen is uniform else 'learned'} weights; squared error at rows "
                 f"that are left out: {rows @ by_uniform:.4g} with equal, {rows @ by_learned:.4g} with learned ones"
             )
-        n_cholesky = learned.extra["n_cholesky"] + uniform.extra["n_cholesky"]
-        return replace(chosen, extra={**chosen.extra, "n_cholesky": n_cholesky})
+        n_cholesky = learned.n_cholesky + uniform.n_cholesky
+        return replace(chosen, n_cholesky=n_cholesky), chosen is learned
 
-    def _solve_uniform(self, stack: KernelStack, scatter: Scatter) -> SolverResult:
+    def _solve_uniform(self, stack: KernelStack, scatter: Scatter) -> DiscriminantResult:
         """Return the solution with equal weights, as if they had been learned."""
         n_kernels, learned = len(stack), isinstance(self.ridge, str)
         found = self._solve_for(pooled(stack, 1.0 if learned else n_kernels), scatter)
         equal = [found.x[0], *np.repeat(found.x[1], n_kernels)] if learned else np.full(n_kernels, 1.0 / n_kernels)
-        return replace(found, x=np.array(equal), extra={**found.extra, "uniform": True})
+        return replace(found, x=np.array(equal))
 
-    def _solve_for(self, stack: KernelStack, scatter: Scatter) -> SolverResult:
+    def _solve_for(self, stack: KernelStack, scatter: Scatter) -> DiscriminantResult:
         options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": self._told}
         if self.scatter == "within":
             return solve_within_scatter(stack, scatter.signs(), ridge=float(self.ridge), **options)
@@ -354,10 +354,10 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
             )
         return bool(self.callback(state)) if self.callback is not None else False
 
-    def _directions(self, result: SolverResult, scatter: Scatter) -> tuple[np.ndarray, float, np.ndarray]:
+    def _directions(self, result: DiscriminantResult, scatter: Scatter) -> tuple[np.ndarray, float, np.ndarray]:
         """Return the kernels' weights, the ridge, and coefficients of the directions for each row."""
         if self.scatter == "within":
-            coef = result.extra["dual"].reshape(-1, 1)
+            coef = result.dual.reshape(-1, 1)
             says_something = scatter.stack.combined_product(result.x, coef).any()
             return result.x, float(self.ridge), coef if says_something else np.zeros_like(coef)
         Z, weights, ridge = self._machine(result, scatter)
@@ -367,14 +367,14 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         scaled = np.where(positive, U / np.sqrt(np.where(positive, values, 1.0)), 0.0)
         return weights, ridge, scatter.rows_of(Z @ scaled)
 
-    def _machine(self, result: SolverResult, scatter: Scatter) -> tuple[np.ndarray, np.ndarray, float]:
+    def _machine(self, result: DiscriminantResult, scatter: Scatter) -> tuple[np.ndarray, np.ndarray, float]:
         """Return Z, the inverse of ridge I + sum of weights B, times H; weights that sum to one; and the ridge."""
         weights, ridge, kept = result.x, self.ridge, 1.0
         if isinstance(ridge, str):
             kept = max(float(weights[1:].sum()), np.finfo(float).eps)  # kernels of no use leave all to the identity
             ridge = (float(weights[0]) / scatter.total + FLOOR / scatter.stretch) / kept
             weights = weights[1:] / kept if weights[1:].any() else np.full(len(weights) - 1, 1.0 / (len(weights) - 1))
-        return kept * result.extra["dual"], weights, float(ridge)
+        return kept * result.dual, weights, float(ridge)
 
     def _keep_centroids(self, projected: np.ndarray, left_out: np.ndarray, sample: Sample) -> None:
         """Keep what classification needs: the centroids, the variance about them, and the threshold.
@@ -431,7 +431,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
                 stacklevel=3,
             )
 
-    def _warn_of_extremes(self, result: SolverResult, sample: Sample) -> None:
+    def _warn_of_extremes(self, result: DiscriminantResult, sample: Sample, learned: bool) -> None:
         """Warn where the identity has none of the weight, or all of it."""
         if not isinstance(self.ridge, str):
             return
@@ -444,7 +444,7 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
                 UserWarning,
                 stacklevel=3,
             )
-        elif float(result.x[0]) < NO_RIDGE and "uniform" not in result.extra:
+        elif float(result.x[0]) < NO_RIDGE and learned:
             heaviest = max(self.kernel_weights_, key=lambda record: float(record["weight"]))
             advice = "Leave out kernels narrower than half the median distance, or give"
             warnings.warn(
