@@ -94,7 +94,9 @@ def test_members_have_the_type_asked_for(dtype):
 @pytest.mark.parametrize("share", [SHARE, some_share(), np.eye(N)[0]], ids=["equal", "some", "one row"])
 def test_centring_moves_the_origin_to_the_mean_of_the_rows(share):
     found = stacked(Linear(), RBF(0.3))
+    assert found.origin is None
     found.center(share)
+    assert found.origin is share
     for member, K in zip(found.members, (linear_kernel(X), rbf_kernel(X, gamma=0.3)), strict=True):
         np.testing.assert_allclose(matrix(member), centered(K, share), atol=1e-12)
         np.testing.assert_allclose(matrix(member) @ share, 0.0, atol=1e-12)
