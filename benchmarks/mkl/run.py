@@ -104,10 +104,10 @@ def compare(n, n_kernels, repeats, seconds):
                 runs[name].append(run(stack, y, method, seconds))
     for name in METHODS:
         found = runs[name][0][1]
-        reached = gap(members, scales, y, found.x, found.extra["duals"][0], -found.extra["multipliers"][0])
+        reached = gap(members, scales, y, found.x, found.duals[0], -found.multipliers[0])
         record[name] = {
             "seconds": min(time for time, _ in runs[name]),
-            "solves": found.extra["n_solves"],
+            "solves": found.n_solves,
             "gap": reached,
             "reached": bool(reached <= 1.001 * TOL),
             "active": int(np.count_nonzero(found.x)),

@@ -382,13 +382,13 @@ def spread_values(graph: Graph, labeled: np.ndarray, values: np.ndarray, tol: fl
     if found.status in REMEDIES:
         warn_caller(
             f"{found.status.value} Bound on the errors of the harmonic function, relative to its range: "
-            f"{found.extra['error']:.1e}, asked for: {tol:.1e}. {REMEDIES[found.status]}",
+            f"{found.error:.1e}, asked for: {tol:.1e}. {REMEDIES[found.status]}",
             ConvergenceWarning,
         )
     return HarmonicFit(
         harmonic=found.x,
-        unreached=found.extra["unreached"],
-        error_bound=float(found.extra["error"]),
+        unreached=found.unreached,
+        error_bound=float(found.error),
         objective=found.objective,
         certificate=found.certificate,
         status=found.status,

@@ -32,8 +32,8 @@ from ..kernels.manifold import count_landmarks
 from ..kernels.spectral import EigenBasis
 from ..labels import Partition, labeled_values, partition, partition_targets
 from ..solvers import alignment
-from ..solvers.alignment import RankOnes
-from ..solvers.result import Certificate, SolverResult
+from ..solvers.alignment import AlignmentResult, RankOnes
+from ..solvers.result import Certificate
 from .base import KernelEstimator, Sample, is_count, is_nonnegative, require
 from .shared.memory import require_memory
 
@@ -168,7 +168,7 @@ class Learned:
         Of the base kernels.
     alignment : dict
         With the target, at the labelled rows: of the base kernel, and of the learned one.
-    result : SolverResult
+    result : AlignmentResult
     rows : ndarray of shape (n_labeled,)
     weight : ndarray of shape (n_labeled,)
     """
@@ -179,7 +179,7 @@ class Learned:
     weights: np.ndarray
     names: list[str]
     alignment: dict[str, float]
-    result: SolverResult
+    result: AlignmentResult
     rows: np.ndarray
     weight: np.ndarray
 
@@ -306,7 +306,7 @@ class KernelLearner(TransformerMixin, KernelEstimator):
         return []
 
     @abstractmethod
-    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
+    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
         """Return the weights of base kernels of unit size from their Gram matrix."""
 
     def _keep(self, learned: Learned) -> None:
@@ -330,7 +330,7 @@ class KernelLearner(TransformerMixin, KernelEstimator):
         if whole is not None:
             self._explicit.append((whole, np.arange(whole.n_features), np.ones(whole.n_features)))
         self.n_features_out_ = sum(len(kept) for _, kept, _ in self._explicit)
-        if not learned.result.extra["aligned"]:
+        if not learned.result.aligned:
             warnings.warn(
                 "No base kernel is aligned with the labels: all weigh alike. Use other kernels, or more labels.",
                 UserWarning,

@@ -20,10 +20,10 @@ from ..kernels.bound_library import BoundLibrary
 from ..kernels.expansion import KernelExpansion
 from ..kernels.library import KernelLibrary
 from ..solvers.columns.loop import SETTLING, exact_solution, generate_columns
-from ..solvers.columns.masters import Master
+from ..solvers.columns.masters import ColumnResult, Master
 from ..solvers.columns.rkhs_master import NotPSDError
 from ..solvers.margin import MarginRows
-from ..solvers.result import Certificate, SolverResult, Status
+from ..solvers.result import Certificate, Status
 from .base import KernelEstimator, Sample, is_count, is_positive, require
 from .centers import candidates
 from .formulation import TOLERANCES, Formulation, diagonals
@@ -197,7 +197,7 @@ class MixtureEstimator(KernelEstimator):
         callable_ = self.callback is None or callable(self.callback)
         require(owner, "callback", self.callback, callable_, "None or a function of the round's state")
 
-    def _solve(self, task: Task) -> list[SolverResult]:
+    def _solve(self, task: Task) -> list[ColumnResult]:
         """Solve the problem of each output on scaled columns, all together."""
         bound, scale, labeled, centered = task.bound, task.scale, task.labeled, task.formulation.centered
 
@@ -260,7 +260,7 @@ class MixtureEstimator(KernelEstimator):
 
         return hook
 
-    def _keep_model(self, results: Sequence[SolverResult], task: Task) -> list[float]:
+    def _keep_model(self, results: Sequence[ColumnResult], task: Task) -> list[float]:
         """Turn the problems' coefficients into one expansion over the union of their columns.
 
         Returns the value of each problem at the model as it predicts, rounding included.
@@ -268,14 +268,14 @@ class MixtureEstimator(KernelEstimator):
         active = []
         for result in results:
             used = result.x != 0
-            active.append((result.extra["columns"][used], result.x[used]))
+            active.append((result.columns[used], result.x[used]))
         columns = np.unique(np.concatenate([chosen for chosen, _ in active]))
         penalized = np.zeros((len(columns), len(results)))
         for k, (chosen, values) in enumerate(active):
             penalized[np.searchsorted(columns, chosen), k] = values
         bound, sample = task.bound, task.sample
         coef = penalized / task.scale[columns, None]
-        self.intercept_ = np.array([result.extra["intercept"] for result in results]) - task.means(columns) @ coef
+        self.intercept_ = np.array([result.intercept for result in results]) - task.means(columns) @ coef
         self.expansion_ = KernelExpansion.from_columns(bound, columns, coef, self.intercept_, sample.kept)
         penalties = task.formulation.penalties(bound, columns, penalized, task.scale[columns])
         self.kernel_usage_ = kernel_usage(self.expansion_, bound, penalties.sum(axis=1))
@@ -283,7 +283,7 @@ class MixtureEstimator(KernelEstimator):
         self.n_evaluations_ = self.expansion_.n_evaluations
         self.candidates_ = sample.kept[task.is_center]
         self.dual_ = np.zeros((sample.n_given, len(results)))
-        duals = [result.extra["signed_dual"] for result in results]
+        duals = [result.signed_dual for result in results]
         self.dual_[sample.kept[task.labeled]] = np.column_stack(duals)
         f = self.expansion_(sample.X[task.labeled])
         objectives = []
@@ -295,20 +295,20 @@ class MixtureEstimator(KernelEstimator):
             objectives.append(value)
         return objectives
 
-    def _judged(self, results: Sequence[SolverResult], objectives: Sequence[float], task: Task) -> list[SolverResult]:
+    def _judged(self, results: Sequence[ColumnResult], objectives: Sequence[float], task: Task) -> list[ColumnResult]:
         """Return the results with objective and certificate of the model as it predicts."""
         judged = []
         for result, objective in zip(results, objectives, strict=True):
             bound = result.objective - result.certificate.gap
             certificate = Certificate(max(0.0, objective - bound), objective, result.certificate.kind, scope=task.scope)
             status = result.status
-            small = max(task.tol * abs(objective), result.extra["rounding"])
+            small = max(task.tol * abs(objective), result.rounding)
             if status.converged and certificate.gap > small:
                 status = Status.PRECISION
             judged.append(replace(result, objective=objective, certificate=certificate, status=status))
         return judged
 
-    def _keep_course(self, results: Sequence[SolverResult], task: Task) -> None:
+    def _keep_course(self, results: Sequence[ColumnResult], task: Task) -> None:
         """Keep what the solver said of one problem, or of one problem a class; warn once if it is not enough."""
         self.n_iter_ = max(result.n_iter for result in results)
         objectives = np.array([result.objective for result in results])
@@ -343,7 +343,7 @@ def require_jobs(owner: str, n_jobs: Any) -> None:
     require(owner, "n_jobs", n_jobs, jobs, "None or a whole number, -1 for all cores")
 
 
-def _best_round(results: Sequence[SolverResult], curve: ValidationCurve) -> list[SolverResult]:
+def _best_round(results: Sequence[ColumnResult], curve: ValidationCurve) -> list[ColumnResult]:
     """Return the results with the models of the best round; bounds proven later hold for them too."""
     out = []
     for result, (columns, solution) in zip(results, curve.best, strict=True):
@@ -352,12 +352,6 @@ def _best_round(results: Sequence[SolverResult], curve: ValidationCurve) -> list
         earlier = solution.objective != result.objective
         stopped = curve.stopped and result.status is Status.CALLBACK
         status = Status.VALIDATION if stopped or (earlier and result.status.converged) else result.status
-        extra = result.extra | {
-            "columns": columns,
-            "intercept": solution.intercept,
-            "signed_dual": solution.signed_dual,
-            "rho": solution.rho,
-        }
         out.append(
             replace(
                 result,
@@ -365,7 +359,10 @@ def _best_round(results: Sequence[SolverResult], curve: ValidationCurve) -> list
                 objective=solution.objective,
                 certificate=certificate,
                 status=status,
-                extra=extra,
+                columns=columns,
+                intercept=solution.intercept,
+                signed_dual=solution.signed_dual,
+                rho=solution.rho,
             )
         )
     return out

@@ -240,8 +240,9 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         """
         if split:
             raise ValueError("RKDAClassifier compares distances, which are no sum over kernels; split must be False.")
+        projected = self._outputs(X)
         centers = NearestCentroid(self.centroids_, self.priors_, self.threshold_, self._spread)
-        values = centers.decide(self._outputs(X))
+        values = centers.decide(projected)
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:

@@ -38,7 +38,7 @@ def test_the_value_is_the_sum_of_those_of_the_machines():
     K = np.tensordot(WEIGHTS / SCALES, svm.stack.members, 1) + np.diag(np.linspace(0.0, 1.0, 30))
     alone = [smo.solve(K, p.linear, p.lower, p.upper, tol=1e-10) for p in svm.problems]
     assert value.dual == pytest.approx(-sum(one.objective for one in alone), rel=1e-9)
-    assert value.multipliers == pytest.approx([one.extra["multiplier"] for one in alone], abs=1e-4)
+    assert value.multipliers == pytest.approx([one.multiplier for one in alone], abs=1e-4)
     assert value.products.shape == (3, 30, 2)
     X = np.array(value.duals).T
     assert value.forms == pytest.approx(np.einsum("ic,kic->k", X, svm.stack.products(X)))

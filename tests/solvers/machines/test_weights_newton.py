@@ -68,7 +68,7 @@ def test_a_step_that_does_not_descend_gives_way_to_the_gradient_and_is_recorded(
     svm = machines(3)
     stack, problems = svm.stack, svm.problems
     best = solve_kernel_weights(stack, problems, tol=1e-8)
-    worst = np.eye(3)[np.argmin(best.extra["forms"])]
+    worst = np.eye(3)[np.argmin(best.forms)]
     monkeypatch.setattr(simplex, "minimise_quadratic", lambda H, c: worst)
     found = solve_kernel_weights(stack, problems, tol=1e-5)
     assert found.status is Status.CONVERGED

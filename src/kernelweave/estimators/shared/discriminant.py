@@ -18,8 +18,8 @@ from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
 from ...labels import Partition
 from ...solvers.discriminant.joint_lmi import solve_joint_lmi
-from ...solvers.discriminant.matrix_fractional import FLOOR, DiscriminantResult, solve_matrix_fractional
-from ...solvers.discriminant.simplex_newton import SimplexState
+from ...solvers.discriminant.matrix_fractional import FLOOR, solve_matrix_fractional
+from ...solvers.discriminant.simplex_newton import DiscriminantResult, SimplexState
 from ...solvers.discriminant.within_scatter import solve_within_scatter
 from ...solvers.machines.kernel_stack import KernelStack
 from ...solvers.result import Status

@@ -23,7 +23,6 @@ from functools import cached_property
 import numpy as np
 
 from ..loops import gather
-from ..result import SolverResult
 from . import smo
 from .kernel_stack import LARGE, Diagonal, KernelStack
 from .low_rank import solve_low_rank
@@ -245,7 +244,7 @@ class WeightedSVM:
                 continue
             if gap < 0.01 * tol * abs(value) and diagonal.any():
                 self._slack[c] = min(10.0 * self._slack[c], MOST_SLACK)
-            multiplier = float(found.extra["multiplier"])
+            multiplier = float(found.multiplier)
             return found.x, multiplier, value, gap, found.certificate.kind == "duality gap"
 
 
@@ -258,13 +257,13 @@ def _dual_norm(forms: np.ndarray, norm: float) -> float:
     return largest * float(np.linalg.norm(forms / largest, conjugate))  # powers of large numbers overflow
 
 
-def _ridge_gap(found: SolverResult, lower: np.ndarray, upper: np.ndarray, ridge: np.ndarray) -> float:
+def _ridge_gap(found: smo.MachineResult, lower: np.ndarray, upper: np.ndarray, ridge: np.ndarray) -> float:
     r"""Return the duality gap, at the multiplier found, of a machine whose kernel is ``ridge`` on top of another.
 
     It is :math:`\sum_i \max_d\; (b - g_i)\, d - \tfrac12 r_i d^2` over the moves :math:`d` that the box allows: the
     loss is that of the squared hinge and its kin, and far less than without ridge if the box is wide.
     """
-    slope = found.extra["multiplier"] - found.extra["gradient"]
+    slope = found.multiplier - found.gradient
     with np.errstate(divide="ignore", invalid="ignore"):
         move = np.where(ridge > 0.0, slope / ridge, np.copysign(np.inf, slope))
     move = np.clip(move, lower - found.x, upper - found.x)
