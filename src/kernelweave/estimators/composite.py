@@ -19,15 +19,15 @@ from ..kernels.bound_library import BoundLibrary
 from ..kernels.checks import is_semidefinite_about_its_center, remedy
 from ..kernels.expansion import KernelExpansion
 from ..solvers.machines.kernel_stack import KernelStack, Member
-from ..solvers.machines.kernel_weights import MKLState, WeightsResult, solve_kernel_weights
-from ..solvers.machines.weighted_svm import DualProblem, WeightedSVM
+from ..solvers.machines.kernel_weights import METHODS, MKLState, WeightsResult, solve_kernel_weights
+from ..solvers.machines.weighted_svm import WeightedSVM
+from ..solvers.margin import DualProblem
 from ..solvers.result import Certificate, SolverResult, Status
 from .base import KernelEstimator, Sample, is_count, is_positive, require
 from .progress import announce
 from .shared.memory import require_stack_memory
 from .shared.stacks import StackedKernels, stack_kernels
 
-SOLVERS = ("newton", "projected_gradient", "reduced_gradient", "group_lasso")
 REMEDIES = {
     Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
     Status.PRECISION: "Lower C or raise tol, or accept the certified gap.",
@@ -58,7 +58,7 @@ class CompositeModel(KernelEstimator):
         require(owner, "norm", self.norm, norm, "a number, 1 or more")
         for name, known in (
             ("scale", ("trace", "variance", None)),
-            ("solver", SOLVERS),
+            ("solver", METHODS),
             ("weights", self._weightings),
             ("dtype", ("float64", "float32")),
         ):

@@ -25,7 +25,7 @@ from ..solvers.machines.transduction import (
     TransductivePoint,
     solve_transduction,
 )
-from ..solvers.machines.weighted_svm import DualProblem
+from ..solvers.margin import DualProblem
 from ..solvers.result import Status
 from .base import Sample, class_shares, class_weights, is_nonnegative, is_positive, require
 from .composite import CompositeModel, train_uniform
