@@ -29,9 +29,9 @@ from kernelweave import (
     Sigmoid,
     one_kernel_per_group,
 )
-from kernelweave.estimators.composite import SOLVERS
 from kernelweave.estimators.shared import memory
 from kernelweave.kernels.defaults import plain_library
+from kernelweave.solvers.machines.kernel_weights import METHODS
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(), Linear()]
@@ -100,7 +100,7 @@ def test_the_certificate_covers_the_distance_to_the_optimum(options, tol):
 @pytest.mark.parametrize("norm", [1, 2])
 def test_all_solvers_reach_the_same_optimum(estimator, norm):
     X, y = sample(3)
-    names = [name for name in SOLVERS if norm == 1 or name != "reduced_gradient"]
+    names = [name for name in METHODS if norm == 1 or name != "reduced_gradient"]
     y = y if isinstance(estimator, MKLClassifier) else X[:, 0] + np.cos(2 * X[:, 1])
     models = [clone(estimator).set_params(solver=name, norm=norm, tol=5e-5).fit(X, y) for name in names]
     for model in models:
@@ -205,7 +205,7 @@ def test_the_expansion_holds_support_vectors_of_kernels_in_use():
     assert model.n_evaluations_ == len(model.support_) * np.count_nonzero(model.weights_)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", METHODS)
 def test_history_tells_each_step(solver):
     X, y = sample(10)
     model = MKLClassifier(MIX, solver=solver, C=100.0).fit(X, y)
