@@ -347,7 +347,7 @@ def test_above_a_number_of_rows_features_replace_matrices(monkeypatch, make):
     for module, name, value in ((kernel_stack, "LARGE", 50), (defaults, "LANDMARK_ROWS", 50), (memory, "LARGE", 50)):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(manifold, "EXACT_ROWS", 50)
-    monkeypatch.setattr(manifold, "LANDMARKS", 20)
+    monkeypatch.setattr(manifold, "N_LANDMARKS", 20)
     large = make(tol=1e-7, class_prior=0.5, random_state=0).fit(X, y)
     assert all(isinstance(entry.kernel, ManifoldKernel) for entry in large.library_.entries)
     assert large.n_evaluations_ <= 20

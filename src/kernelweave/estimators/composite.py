@@ -1,4 +1,4 @@
-"""What discriminants and machines on learned kernels still share with models of a weighted sum of kernels."""
+"""What machines on learned kernels still share with models of a weighted sum of kernels."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from ..kernels.bound_library import BoundLibrary
 from ..kernels.checks import is_semidefinite_about_its_center, remedy
 from ..kernels.expansion import KernelExpansion
 from ..solvers.machines.kernel_stack import KernelStack
-from ..solvers.machines.weighted_svm import DualProblem
-from ..solvers.margin import regression_rows
+from ..solvers.machines.kernel_weights import METHODS
+from ..solvers.margin import DualProblem, regression_rows
 from ..solvers.result import Certificate, SolverResult
 from .base import KernelEstimator, Sample, is_count, is_positive, require
-from .shared.machine import REMEDIES, SOLVERS, margin_dual
+from .shared.machine import REMEDIES
 from .shared.machine import train_with_equal_weights as train_uniform
 from .shared.stacks import StackedKernels, stack_kernels
 
@@ -40,7 +40,7 @@ class CompositeModel(KernelEstimator):
         require(owner, "norm", self.norm, norm, "a number, 1 or more")
         for name, known in (
             ("scale", ("trace", "variance", None)),
-            ("solver", SOLVERS),
+            ("solver", METHODS),
             ("weights", self._weightings),
             ("dtype", ("float64", "float32")),
         ):
@@ -145,5 +145,4 @@ class CompositeModel(KernelEstimator):
 
 def regression_dual(y: np.ndarray, box: np.ndarray, epsilon: float) -> DualProblem:
     """Return the dual of support vector regression: two variables a row, for errors upwards and downwards."""
-    margins = regression_rows(y, epsilon, box)
-    return margin_dual(margins, margins.cost)
+    return regression_rows(y, epsilon, box).dual()

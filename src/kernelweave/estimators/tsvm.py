@@ -343,7 +343,7 @@ class TSVMMKLClassifier(KernelClassifier):
             max_iter=self.max_iter,
             norm=float(self.norm),
             weighting=self.weights,
-            solver=self.solver,  # type: ignore[arg-type]
+            solver=self.solver,
             callback=self.callback,
             verbose=self.verbose,
         )

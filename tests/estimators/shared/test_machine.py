@@ -25,18 +25,17 @@ from kernelweave import (
 )
 from kernelweave.estimators.shared import memory
 from kernelweave.estimators.shared.machine import (
-    SOLVERS,
     MachineOptions,
     classification_problem,
     fit_machine,
-    margin_dual,
     train_with_equal_weights,
 )
 from kernelweave.estimators.shared.sample import Rows, bind, read_sample
 from kernelweave.kernels.defaults import plain_library
 from kernelweave.labels import partition
 from kernelweave.solvers.machines.kernel_stack import KernelStack
-from kernelweave.solvers.margin import classification_rows, regression_rows
+from kernelweave.solvers.machines.kernel_weights import METHODS
+from kernelweave.solvers.margin import classification_rows
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(), Linear()]
@@ -63,24 +62,6 @@ def scaled_kernels(X, kernels, scale="trace"):
 # From margins to machines
 
 
-def test_the_dual_of_margins_is_that_of_the_textbook():
-    signs, cost = np.array([1.0, -1.0, 1.0]), np.array([1.0, 2.0, 3.0])
-    dual = margin_dual(classification_rows(signs, cost), cost)
-    assert dual.linear.tolist() == [-1, 1, -1]
-    assert (dual.lower.tolist(), dual.upper.tolist()) == ([0, -2, 0], [1, 0, 3])
-    assert (dual.total, dual.index) == (0.0, None)
-    rows = regression_rows(np.array([5.0, 7.0]), 0.5, np.array([1.0, 2.0]))
-    dual = margin_dual(rows, rows.cost)  # the errors upwards come first
-    assert dual.linear.tolist() == [-4.5, -6.5, -5.5, -7.5]
-    assert (dual.lower.tolist(), dual.upper.tolist()) == ([0, 0, -1, -2], [1, 2, 0, 0])
-    assert dual.rows.tolist() == [0, 1, 0, 1]
-
-
-def test_an_infinite_box_is_open_on_the_side_of_the_label_only():
-    dual = margin_dual(classification_rows(np.array([1.0, -1.0]), np.ones(2)), np.full(2, np.inf))
-    assert (dual.lower.tolist(), dual.upper.tolist()) == ([0, -np.inf], [np.inf, 0])
-
-
 def test_one_binding_serves_many_fits():
     X, y = sample(0)
     rows = read_sample(Rows(X, dtypes=("float64",)), partition(y))
@@ -98,7 +79,7 @@ def test_equal_weights_have_norm_one(norm):
     X, y = sample(0)
     stack = KernelStack([rbf_kernel(X), linear_kernel(X), np.eye(60)])
     rows = classification_rows(2.0 * y - 1, np.ones(60))
-    found = train_with_equal_weights(stack, [margin_dual(rows, rows.cost)], 0.0, norm, 1e-6)
+    found = train_with_equal_weights(stack, [rows.dual()], 0.0, norm, 1e-6)
     assert np.linalg.norm(found.x, norm) == pytest.approx(1.0)
     assert np.ptp(found.x) == 0
     assert found.certificate.relative <= 1e-6
@@ -149,7 +130,7 @@ def test_the_certificate_covers_the_distance_to_the_optimum(options, tol):
 @pytest.mark.parametrize("norm", [1, 2])
 def test_all_solvers_reach_the_same_optimum(estimator, norm):
     X, y = sample(3)
-    names = [name for name in SOLVERS if norm == 1 or name != "reduced_gradient"]
+    names = [name for name in METHODS if norm == 1 or name != "reduced_gradient"]
     y = y if isinstance(estimator, MKLClassifier) else X[:, 0] + np.cos(2 * X[:, 1])
     models = [clone(estimator).set_params(solver=name, norm=norm, tol=5e-5).fit(X, y) for name in names]
     for model in models:
@@ -254,7 +235,7 @@ def test_the_expansion_holds_support_vectors_of_kernels_in_use():
     assert model.n_evaluations_ == len(model.support_) * np.count_nonzero(model.weights_)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", METHODS)
 def test_history_tells_each_step(solver):
     X, y = sample(10)
     model = MKLClassifier(MIX, solver=solver, C=100.0).fit(X, y)

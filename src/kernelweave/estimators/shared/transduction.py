@@ -21,7 +21,7 @@ from ...parameters import BOOLEAN, NON_NEGATIVE, NONE, POSITIVE, READ_LATER, WHO
 from ...solvers.machines.kernel_stack import KernelStack
 from ...solvers.machines.kernel_weights import WeightsResult, solve_kernel_weights
 from ...solvers.machines.transduction import TransductionResult, TransductiveMachine, solve_transduction
-from ...solvers.machines.weighted_svm import DualProblem
+from ...solvers.margin import DualProblem
 from ...solvers.result import Status
 from ...warn import warn_caller
 from ..progress import announce
@@ -48,7 +48,7 @@ INNER = 0.5  # of the tolerance: the accuracy of the convex machines
 SUSPICIOUS_LABELS = 20  # so many, equally many of each class, are hardly drawn at random ...
 SUSPICIOUS_SHARE = 0.1  # ... if the share of a class among unlabelled rows seems to differ by more than this
 MEMORY_ADVICE = "ManifoldKernel(kernel, ratio=0, n_landmarks=1000), or SSMKClassifier, which reads kernels by blocks"
-RAMP_END = Constraint(lambda s: is_nonnegative(s) and float(s) < 1, "a number from 0 to less than 1")
+RAMP_END = Constraint(lambda s: is_nonnegative(s) and float(s) < 1, ("a number from 0 to less than 1",))
 TRANSDUCTION_CONSTRAINTS = (
     MACHINE_CONSTRAINTS
     | PROGRESS_CONSTRAINTS
