@@ -196,7 +196,7 @@ def fit_machine(bound: BoundLibrary, sample: Sample, problem: MachineProblem, op
         rows=None if len(rows) == sample.n_rows else rows,
     )
     ridge = inverse_costs(problem.margins[0]) if problem.squared else np.zeros(len(rows))
-    if problem.C is None:  # the cost is one over the weight of this diagonal, as of a kernel
+    if problem.C is None:  # the diagonal joins the kernels; its weight w_0 gives C = (1 - w_0) / w_0
         stack = KernelStack([*stacked.members, Diagonal(ridge)], [*stacked.scales, 1.0])
         ridge = np.zeros(len(rows))
     else:
@@ -208,7 +208,7 @@ def fit_machine(bound: BoundLibrary, sample: Sample, problem: MachineProblem, op
     proven = all(result.certificate.kind == "duality gap" for result in results)
     require_definite(options.owner, np.array([r.x for r in results]), stack, bound, stacked.rounding, proven)
     x = np.zeros((sample.n_rows, len(duals)))
-    for c, dual in enumerate(x for result in results for x in result.duals):
+    for c, dual in enumerate(dual for result in results for dual in result.duals):
         x[rows, c] = np.bincount(problem.margins[c].point, weights=dual, minlength=len(rows))
     weights = np.array([result.x[:n_kernels] for result in results])
     intercept = -np.array([b for result in results for b in result.multipliers], dtype=float)

@@ -7,7 +7,7 @@ mean of its own unlabelled rows, where the balance of the classes needs no const
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -189,7 +189,7 @@ def choose_setting(
     if not pairs:
         return default, []
     wrong = {candidate: held_out_errors(train, known, pairs, candidate) for candidate in candidates}
-    compared = [{**vars(c), "error": float(wrong[c].mean())} for c in candidates]
+    compared = [{**asdict(c), "error": float(wrong[c].mean())} for c in candidates]
     best = max(candidates, key=lambda c: (int(wrong[default].sum()) - int(wrong[c].sum()), c == default))
     return (best if clearly_better(wrong[best], wrong[default]) else default), compared
 
