@@ -23,7 +23,7 @@ from ..solvers.machines.kernel_weights import solve_kernel_weights
 from ..solvers.machines.weighted_svm import DualProblem, WeightedSVM
 from ..solvers.result import Certificate, SolverResult, Status
 from .base import KernelEstimator, Sample, is_count, is_positive, require
-from .progress import announce
+from .shared.progress import announce
 from .stacking import StackedKernels, any_kernel, is_definite, require_memory, stack_kernels
 
 SOLVERS = ("newton", "projected_gradient", "reduced_gradient", "group_lasso")

@@ -24,8 +24,8 @@ from ..solvers.result import SolverResult, Status
 from .base import Sample, is_count, is_positive, require
 from .composite import CompositeModel
 from .outputs import SemiSupervisedClasses
-from .progress import announce
 from .scatter import Scatter, pooled
+from .shared.progress import announce
 from .stacking import require_memory
 
 DIRECT_ROWS = 5000  # "auto": above, kernels are replaced by landmark features

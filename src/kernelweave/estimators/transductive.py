@@ -25,7 +25,7 @@ from ..solvers.result import SolverResult, Status
 from .base import Sample, class_shares, class_weights, is_nonnegative, is_positive, require
 from .composite import CompositeModel, train_uniform
 from .outputs import SemiSupervisedClasses, winners
-from .progress import announce
+from .shared.progress import announce
 from .stacking import StackedKernels, require_memory
 
 STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, where it is annealed

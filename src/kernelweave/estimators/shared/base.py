@@ -84,10 +84,18 @@ class KernelEstimator(BaseEstimator):
     def _rng(self) -> np.random.Generator:
         return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
 
-    def _read_rows(self, X: Any, dtypes: tuple[str, ...] = FLOATS) -> Rows:
-        """Check the rows of a fit; nothing is written to the estimator before there is a model."""
+    def _read_rows(self, X: Any, dtypes: tuple[str, ...] = FLOATS, like: Rows | None = None) -> Rows:
+        """Check the rows of a fit; nothing is written to the estimator before there is a model.
+
+        ``like`` are rows that were read before, whose columns ``X`` must have.
+        """
         scratch = copy.copy(self)
-        X = _checked(scratch, X, dtypes, missing=self._allows_missing(), reset=True)
+        if like is not None:
+            others = {name: value for name, value in vars(self).items() if name != "feature_names_in_"}
+            scratch.__dict__ = others | {"n_features_in_": int(like.X.shape[1])}
+            if like.feature_names is not None:
+                scratch.feature_names_in_ = like.feature_names
+        X = _checked(scratch, X, dtypes, missing=self._allows_missing(), reset=like is None)
         return Rows(X, vars(scratch).get("feature_names_in_"), dtypes)
 
     def _read_new_rows(self, X: Any) -> Any:

@@ -8,7 +8,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, cg_boost_path
-from kernelweave.estimators.validation import ValidationCurve
+from kernelweave.estimators.shared.early_stopping import Validation, ValidationCurve
 from kernelweave.solvers.columns.loop import RoundState
 from kernelweave.solvers.columns.masters import MasterSolution
 from kernelweave.solvers.result import Status
@@ -186,7 +186,8 @@ def test_the_curve_evaluates_models_on_scaled_and_moved_columns():
     bound = KernelLibrary([Linear(), RBF(0.5)]).bind(rows, np.random.default_rng(0))
     scale, moved = np.linspace(1, 2, 20), np.linspace(0, 1, 20)
     seen = []
-    curve = ValidationCurve(bound, new, lambda values: seen.append(values) or 0.0, lambda J: moved[J], scale, 5)
+    validation = Validation(new, lambda values: seen.append(values) or 0.0, 5)
+    curve = ValidationCurve(bound, validation, lambda J: moved[J], scale)
     K = np.hstack([kernel.against(new, np.arange(10)) for kernel in bound.kernels])
     for columns in ([3, 15, 7], [15, 0, 3], []):
         coef = np.arange(1.0, 1 + len(columns))
@@ -198,7 +199,7 @@ def test_the_curve_evaluates_models_on_scaled_and_moved_columns():
 def test_of_equal_scores_the_first_is_the_best_and_patience_counts_from_it():
     bound = KernelLibrary([Linear()]).bind(X[:4], np.random.default_rng(0))
     scores = iter([0.1, 0.5, 0.5, 0.4, 0.6])
-    curve = ValidationCurve(bound, X[:4], lambda values: next(scores), np.zeros_like, np.ones(4), 2)
+    curve = ValidationCurve(bound, Validation(X[:4], lambda values: next(scores), 2), np.zeros_like, np.ones(4))
     states = [state((np.array([k]), solution([1.0]))) for k in range(4)]
     assert [curve(s) for s in states] == [False, False, False, True]
     assert curve.best[0][0].tolist() == [1]
@@ -208,13 +209,13 @@ def test_of_equal_scores_the_first_is_the_best_and_patience_counts_from_it():
 def test_solutions_in_the_place_of_the_best_have_their_own_score():
     bound = KernelLibrary([Linear()]).bind(X[:4], np.random.default_rng(0))
     scores = iter([0.1, 0.5, 0.4, 0.3])
-    curve = ValidationCurve(bound, X[:4], lambda values: next(scores), np.zeros_like, np.ones(4), 2)
+    curve = ValidationCurve(bound, Validation(X[:4], lambda values: next(scores), 2), np.zeros_like, np.ones(4))
     for k in range(3):
         curve(state((np.array([k]), solution([1.0]))))
-    curve.keep([curve.best[0][1]])
+    curve.replace_best([curve.best[0][1]])
     assert curve.scores == [0.1, 0.5, 0.4]  # nothing new, nothing scored
     new = solution([2.0])
-    curve.keep([new])
+    curve.replace_best([new])
     assert curve.scores == [0.1, 0.3, 0.4]
     assert curve.best[0][0].tolist() == [1]
     assert curve.best[0][1] is new
