@@ -54,7 +54,7 @@ def by_columns(K, y, batch):
         batch=batch,
     )
     seconds = time.perf_counter() - start
-    return seconds, result.extra["columns"], result.x, result.extra["intercept"], result.n_iter
+    return seconds, result.columns, result.x, result.intercept, result.n_iter
 
 
 def whole(K, y):

@@ -176,7 +176,7 @@ def ours(form, kernels, H, ridge, repeats):
         found = SOLVERS[form](kernels, H, ridge=ridge, tol=TOLERANCE)
         times.append(time.perf_counter() - begin)
     record = {"rows": len(H), "form": form, "ridge": ridge, "seconds": min(times), "status": found.status.name}
-    record |= {"relative gap": found.certificate.relative, "factorisations": found.extra["n_cholesky"]}
+    record |= {"relative gap": found.certificate.relative, "factorisations": found.n_cholesky}
     if ridge is None:
         record["ridge weight"] = float(found.x[0])
     return record | {"objective": objective(form, kernels, H, ridge, found.x)}

@@ -29,9 +29,9 @@ from kernelweave import (
     Sigmoid,
     one_kernel_per_group,
 )
-from kernelweave.estimators import stacking
-from kernelweave.estimators.composite import SOLVERS
+from kernelweave.estimators.shared import memory
 from kernelweave.kernels.defaults import plain_library
+from kernelweave.solvers.machines.kernel_weights import METHODS
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(), Linear()]
@@ -100,7 +100,7 @@ def test_the_certificate_covers_the_distance_to_the_optimum(options, tol):
 @pytest.mark.parametrize("norm", [1, 2])
 def test_all_solvers_reach_the_same_optimum(estimator, norm):
     X, y = sample(3)
-    names = [name for name in SOLVERS if norm == 1 or name != "reduced_gradient"]
+    names = [name for name in METHODS if norm == 1 or name != "reduced_gradient"]
     y = y if isinstance(estimator, MKLClassifier) else X[:, 0] + np.cos(2 * X[:, 1])
     models = [clone(estimator).set_params(solver=name, norm=norm, tol=5e-5).fit(X, y) for name in names]
     for model in models:
@@ -205,7 +205,7 @@ def test_the_expansion_holds_support_vectors_of_kernels_in_use():
     assert model.n_evaluations_ == len(model.support_) * np.count_nonzero(model.weights_)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", METHODS)
 def test_history_tells_each_step(solver):
     X, y = sample(10)
     model = MKLClassifier(MIX, solver=solver, C=100.0).fit(X, y)
@@ -265,7 +265,7 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_computed(monkeypa
     X, y = sample(14)
     seen = []
     kernel = FromCallable(lambda A, B: seen.append(1) or A @ B.T)
-    monkeypatch.setattr(stacking, "MEMORY_SHARE", 1e-9)
+    monkeypatch.setattr(memory, "MEMORY_SHARE", 1e-9)
     message = (
         r"keeps 1 kernels of 60 rows in memory, about .* fewer kernels or rows, dtype=\"float32\", or CGBoostClass"
     )
@@ -282,7 +282,7 @@ def test_single_precision_is_close_and_needs_half_the_memory(monkeypatch):
     assert single.objective_ == pytest.approx(double.objective_, rel=1e-4)
     np.testing.assert_allclose(single.decision_function(X), double.decision_function(X), atol=1e-2)
     needed = 60**2 * (20 * 4 + 24) / (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    monkeypatch.setattr(stacking, "MEMORY_SHARE", 1.01 * needed)
+    monkeypatch.setattr(memory, "MEMORY_SHARE", 1.01 * needed)
     kernels = [RBF(multiple=1.0 + k) for k in range(20)]
     MKLClassifier(kernels, dtype="float32").fit(X, y)
     with pytest.raises(MemoryError):

@@ -15,8 +15,8 @@ from sklearn.semi_supervised import LabelPropagation
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import RBF, FromCallable, Linear, OnColumns, Polynomial, Precomputed, load, save
-from kernelweave.estimators import stacking
 from kernelweave.estimators.harmonic import HarmonicClassifier, HarmonicRegressor
+from kernelweave.estimators.shared import memory
 from kernelweave.kernels.graph import EDGE_WEIGHTS, neighbor_graph
 from kernelweave.solvers import harmonic as solver
 from kernelweave.solvers.result import Status
@@ -397,7 +397,7 @@ def test_what_is_no_kernel_is_refused(Model):
 
 
 def test_more_rows_than_fit_the_memory_are_refused(monkeypatch):
-    monkeypatch.setattr(stacking, "MEMORY_SHARE", 1e-12)
+    monkeypatch.setattr(memory, "MEMORY_SHARE", 1e-12)
     with pytest.raises(MemoryError, match=r"HarmonicClassifier joins all pairs of 80 rows .* Pass kernel=None"):
         HarmonicClassifier(kernel=RBF()).fit(X0, Y0)
     HarmonicClassifier().fit(X0, Y0)

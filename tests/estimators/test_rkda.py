@@ -406,7 +406,7 @@ def test_unlike_columns_and_kernels_in_place_of_a_ridge_are_warned_of():
     with pytest.warns(UserWarning, match=r"different scales: deviations from 0.0\d+ to .* use StandardS") as caught:
         RKDAClassifier().fit(unlike, y)
     assert caught[0].filename == __file__
-    with pytest.warns(UserWarning, match=r"next to nothing .* above all RBF\(gamma=100.0\) with .* give a ridge"):
+    with pytest.warns(UserWarning, match=r"almost zero .* above all RBF\(gamma=100.0\) with .* give a ridge"):
         RKDAClassifier(narrow).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -155,20 +155,20 @@ def test_a_fit_that_is_stopped_keeps_the_learned_weights_and_says_so():
 
 def test_what_was_chosen_is_told(capsys):
     RKDAClassifier(TRIO, weights="auto", verbose=1).fit(*many_columns(0))
-    assert "weights; squared error at rows that are left out:" in capsys.readouterr().err
+    assert "weights; squared error at held-out rows:" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("weights", ["learn", "uniform", "auto"])
 def test_rows_that_count_for_too_little_are_warned_of(weights):
     X, y = sample()
-    with pytest.warns(UserWarning, match=r"leaves next to nothing to the kernels .* sum to 1\. Scale them") as caught:
+    with pytest.warns(UserWarning, match=r"leaves almost nothing to the kernels .* sum to 1\. Scale them") as caught:
         RKDAClassifier(TRIO, weights=weights).fit(X, y, sample_weight=np.full(60, 1 / 60))
     assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("weights", ["shared", "equal", None, 1.0])
 def test_other_weights_are_refused(weights):
-    with pytest.raises(ValueError, match=r"RKDAClassifier got weights=.*; expected one of 'learn', 'uniform', 'auto'"):
+    with pytest.raises(ValueError, match=r'RKDAClassifier got weights=.*; expected "learn", "uniform" or "auto"'):
         RKDAClassifier(weights=weights).fit(*sample())
 
 

@@ -17,7 +17,8 @@ from kernelweave import (
     TSVMClassifier,
     TSVMMKLClassifier,
 )
-from kernelweave.estimators import stacking, tsvm
+from kernelweave.estimators import tsvm
+from kernelweave.estimators.shared import memory
 from kernelweave.kernels import manifold
 from kernelweave.solvers.machines import kernel_stack
 from kernelweave.solvers.result import Status
@@ -343,10 +344,10 @@ def test_g50c_is_classified_as_well_as_published(data_dir, split):
 def test_above_a_number_of_rows_features_replace_matrices(monkeypatch, make):
     X, truth = make_blobs(160, centers=[(-2.0, 0.0), (2.0, 0.0)], random_state=0)
     y = np.where(np.arange(160) < 12, truth, -1)
-    for module, name, value in ((kernel_stack, "LARGE", 50), (tsvm, "LARGE", 50), (stacking, "LARGE", 50)):
+    for module, name, value in ((kernel_stack, "LARGE", 50), (tsvm, "LARGE", 50), (memory, "LARGE", 50)):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(manifold, "EXACT_ROWS", 50)
-    monkeypatch.setattr(manifold, "LANDMARKS", 20)
+    monkeypatch.setattr(manifold, "N_LANDMARKS", 20)
     large = make(tol=1e-7, class_prior=0.5, random_state=0).fit(X, y)
     assert all(isinstance(entry.kernel, ManifoldKernel) for entry in large.library_.entries)
     assert large.n_evaluations_ <= 20

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave.kernels.checks import (
     is_semidefinite,
@@ -66,3 +67,13 @@ def test_the_matrix_is_not_changed():
 def test_the_remedy_names_estimators_of_the_same_kind():
     assert "SSMKClassifier" in remedy("TSVMClassifier")
     assert "SSMKRegressor" in remedy("MKLRegressor")
+
+
+def test_a_kernel_with_a_negative_direction_beside_the_constant_is_not_definite():
+    K = rbf_kernel(np.random.default_rng(0).normal(size=(40, 3)))
+    assert is_semidefinite_about_its_center(K)
+    assert is_semidefinite_about_its_center(K - 5.0)  # the offset absorbs a constant
+    assert is_semidefinite_about_its_center(np.ones((5, 5)))
+    assert not is_semidefinite_about_its_center(K - 1.5 * np.eye(40))
+    direction = np.where(np.arange(40) % 2, 1.0, -1.0)
+    assert not is_semidefinite_about_its_center(K - 0.1 * np.outer(direction, direction))

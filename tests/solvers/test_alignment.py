@@ -260,7 +260,7 @@ def test_without_any_alignment_weights_are_equal():
         found = weigh(*gram([RankOnes(B)], target))
         np.testing.assert_allclose(found.x, 1.0 / 3.0)
         assert found.objective == 0.0
-        assert not found.extra["aligned"]
+        assert not found.aligned
 
 
 @pytest.mark.parametrize("weigh", [align, alignf])
@@ -269,11 +269,11 @@ def test_a_kernel_that_opposes_the_target_has_no_weight(weigh):
     goal = target @ target.T
     found = weigh(*gram([-goal, RankOnes(B)], target))
     assert found.x[0] == 0.0
-    assert found.extra["aligned"]
+    assert found.aligned
     alone = weigh(*gram([-goal], target))
     assert alone.x.tolist() == [1.0]
     assert alone.objective == pytest.approx(-1.0, rel=1e-12)
-    assert not alone.extra["aligned"]
+    assert not alone.aligned
 
 
 def test_a_tolerance_out_of_reach_is_said():

@@ -68,8 +68,8 @@ def test_the_bound_holds(run, tol):
     W, labeled, Y = sample(5, n_labeled=2)
     found = run(W, labeled, Y, tol=tol)
     error = np.abs(found.x - oracle(W, labeled, Y)) / np.ptp(Y, axis=0)
-    assert error.max() <= found.extra["error"] + 1e-12
-    assert found.extra["error"] <= tol
+    assert error.max() <= found.error + 1e-12
+    assert found.error <= tol
 
 
 def test_the_certificate_is_the_distance_from_the_mean_of_the_neighbours(run):
@@ -123,7 +123,7 @@ def test_rows_that_no_path_joins_to_a_label_have_the_fallback(run):
     W[60:70, 60:70] = graph(11, n=10)  # rows 70 to 74 have no edge
     _, labeled, Y = sample(10)
     found = run(W, labeled, Y, tol=1e-9, fallback=np.array([1.0, 2.0, 3.0]))
-    assert found.extra["unreached"].tolist() == list(range(60, 75))
+    assert found.unreached.tolist() == list(range(60, 75))
     np.testing.assert_array_equal(found.x[60:], np.tile([1.0, 2.0, 3.0], (15, 1)))
     np.testing.assert_allclose(found.x[:60], oracle(W[:60, :60], labeled, Y), atol=1e-7)
     assert found.status is Status.CONVERGED
@@ -135,7 +135,7 @@ def test_all_rows_may_be_labelled(run):
     found = run(W, np.arange(60), Y)
     np.testing.assert_array_equal(found.x, Y)
     assert found.status is Status.CONVERGED
-    assert len(found.extra["unreached"]) == 0
+    assert len(found.unreached) == 0
 
 
 def test_stored_zeros_are_no_edges():
@@ -166,7 +166,7 @@ def test_elimination_is_exact_behind_the_weakest_edge(link, form):
 def test_what_is_too_weak_for_a_number_is_not_reached():
     W, labeled, Y = weakly_joined(np.nextafter(0.0, 1.0))
     found = solve_harmonic(W, labeled, Y, fallback=np.array([9.0]))
-    assert found.extra["unreached"].tolist() == list(range(20))
+    assert found.unreached.tolist() == list(range(20))
     np.testing.assert_array_equal(found.x[:20], 9.0)
     assert found.x[20, 0] == pytest.approx(0.25)
 
@@ -178,8 +178,8 @@ def test_conjugate_gradients_do_not_mistake_a_small_residual_for_a_solution(monk
         W, labeled, Y = weakly_joined(link)
         found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(1), tol=1e-6, max_iter=500)
         assert (found.status is Status.CONVERGED) == reachable
-        assert (found.extra["error"] <= 1e-6) == reachable
-        assert np.abs(found.x[:21] - 0.25).max() <= found.extra["error"]
+        assert (found.error <= 1e-6) == reachable
+        assert np.abs(found.x[:21] - 0.25).max() <= found.error
 
 
 @pytest.mark.parametrize("link", [1e-7, 1e-30, 1e-200])
@@ -205,7 +205,7 @@ def test_an_island_that_hangs_on_less_than_a_number_is_said(monkeypatch):
     W, labeled, Y = weakly_joined(np.nextafter(0.0, 1.0))
     found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(1))
     assert found.status is Status.PRECISION
-    assert found.extra["error"] == 1.0
+    assert found.error == 1.0
     assert found.x[20, 0] == pytest.approx(0.25)
 
 
@@ -215,8 +215,8 @@ def test_too_few_steps_are_said(monkeypatch):
     found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(3), max_iter=3)
     assert found.status is Status.MAX_ITER
     assert found.n_iter == 3
-    assert found.extra["error"] > 1e-6
-    assert np.abs(found.x - oracle(W, labeled, Y)).max() <= found.extra["error"] * np.ptp(Y, axis=0).max()
+    assert found.error > 1e-6
+    assert np.abs(found.x - oracle(W, labeled, Y)).max() <= found.error * np.ptp(Y, axis=0).max()
 
 
 def test_a_tolerance_out_of_reach_is_said(monkeypatch):

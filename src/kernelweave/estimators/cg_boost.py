@@ -267,7 +267,7 @@ class CGBoostClassifier(KernelClassifier):
         library, (fit,) = fit_cg_boost(
             owner, params, sample, [problems], rng, validation, chooses_margin=chooses_margin
         )
-        return self._keep(sample, library, fit, classes_=sample.partition.classes.copy())
+        return self.keep_fit(sample, library, fit)
 
     def fit_path(
         self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
@@ -296,11 +296,20 @@ class CGBoostClassifier(KernelClassifier):
             )
         problems = [class_problems(sample, C, None, self.class_weight, self.intercept) for C in Cs]
         library, fits = fit_cg_boost(owner, self.get_params(deep=False), sample, problems, rng)
-        return [self.with_fit(C, sample, library, fit) for C, fit in zip(Cs, fits, strict=True)]
+        copies = [copy.copy(self).set_params(C=C) for C in Cs]
+        return [model.keep_fit(sample, library, fit) for model, fit in zip(copies, fits, strict=True)]
 
-    def with_fit(self, C: float, sample: Sample, library: KernelLibrary, fit: MixtureFit) -> Self:
-        """Return a copy of the estimator with another cost and the model that was fitted for it."""
-        return copy.copy(self).set_params(C=C)._keep(sample, library, fit, classes_=sample.partition.classes.copy())
+    def keep_fit(self, sample: Sample, library: KernelLibrary, fit: MixtureFit) -> Self:
+        """Take over the model of a fit, such as one along a path of costs.
+
+        Parameters
+        ----------
+        sample : Sample
+            The rows and labels that were fitted.
+        library : KernelLibrary
+        fit : MixtureFit
+        """
+        return self._keep(sample, library, fit, classes_=sample.partition.classes.copy())
 
 
 class CGBoostRegressor(KernelRegressor):
@@ -422,7 +431,7 @@ class CGBoostRegressor(KernelRegressor):
         validation = watch_r2(held, self.n_iter_no_change)
         problems = [regression_rows(sample.partition.targets, self.epsilon, self.C * sample.weight)]
         library, (fit,) = fit_cg_boost(owner, self.get_params(deep=False), sample, [problems], rng, validation)
-        return self._keep(sample, library, fit)
+        return self.keep_fit(sample, library, fit)
 
     def fit_path(
         self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
@@ -448,8 +457,17 @@ class CGBoostRegressor(KernelRegressor):
             HeldOut(self._read_rows(X_val, rows.dtypes, like=rows).X, read_all_numbers(y_val, owner).targets)
         problems = [[regression_rows(sample.partition.targets, self.epsilon, C * sample.weight)] for C in Cs]
         library, fits = fit_cg_boost(owner, self.get_params(deep=False), sample, problems, rng)
-        return [self.with_fit(C, sample, library, fit) for C, fit in zip(Cs, fits, strict=True)]
+        copies = [copy.copy(self).set_params(C=C) for C in Cs]
+        return [model.keep_fit(sample, library, fit) for model, fit in zip(copies, fits, strict=True)]
 
-    def with_fit(self, C: float, sample: Sample, library: KernelLibrary, fit: MixtureFit) -> Self:
-        """Return a copy of the estimator with another cost and the model that was fitted for it."""
-        return copy.copy(self).set_params(C=C)._keep(sample, library, fit)
+    def keep_fit(self, sample: Sample, library: KernelLibrary, fit: MixtureFit) -> Self:
+        """Take over the model of a fit, such as one along a path of costs.
+
+        Parameters
+        ----------
+        sample : Sample
+            The rows and labels that were fitted.
+        library : KernelLibrary
+        fit : MixtureFit
+        """
+        return self._keep(sample, library, fit)

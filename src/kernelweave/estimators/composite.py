@@ -16,17 +16,18 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from ..kernels.bound_library import BoundLibrary
+from ..kernels.checks import is_semidefinite_about_its_center, remedy
 from ..kernels.expansion import KernelExpansion
-from ..solvers.machines import kernel_weights
 from ..solvers.machines.kernel_stack import KernelStack, Member
-from ..solvers.machines.kernel_weights import solve_kernel_weights
-from ..solvers.machines.weighted_svm import DualProblem, WeightedSVM
+from ..solvers.machines.kernel_weights import METHODS, MKLState, WeightsResult, solve_kernel_weights
+from ..solvers.machines.weighted_svm import WeightedSVM
+from ..solvers.margin import DualProblem
 from ..solvers.result import Certificate, SolverResult, Status
 from .base import KernelEstimator, Sample, is_count, is_positive, require
+from .shared.memory import require_stack_memory
 from .shared.progress import announce
-from .stacking import StackedKernels, any_kernel, is_definite, require_memory, stack_kernels
+from .shared.stacks import StackedKernels, stack_kernels
 
-SOLVERS = ("newton", "projected_gradient", "reduced_gradient", "group_lasso")
 REMEDIES = {
     Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
     Status.PRECISION: "Lower C or raise tol, or accept the certified gap.",
@@ -57,7 +58,7 @@ class CompositeModel(KernelEstimator):
         require(owner, "norm", self.norm, norm, "a number, 1 or more")
         for name, known in (
             ("scale", ("trace", "variance", None)),
-            ("solver", SOLVERS),
+            ("solver", METHODS),
             ("weights", self._weightings),
             ("dtype", ("float64", "float32")),
         ):
@@ -85,12 +86,16 @@ class CompositeModel(KernelEstimator):
     ) -> None:
         """Refuse what is not positive semi-definite: the machines need not have met it."""
         doubtful = [p for p, entry in enumerate(bound.entries) if not entry.kernel.is_psd]
-        if not (proven and all(not w[doubtful].any() or is_definite(stack.combine(w), rounding) for w in weights)):
+        if not (
+            proven
+            and all(
+                not w[doubtful].any() or is_semidefinite_about_its_center(stack.combine(w), rounding) for w in weights
+            )
+        ):
             owner = type(self).__name__
             raise ValueError(
                 f"The combined kernel is not positive semi-definite, as {owner} requires. "
-                "KernelLibrary(...).diagnose(X) shows which kernel is not; leave it out, or use "
-                f"{any_kernel(owner)}."
+                f"KernelLibrary(...).diagnose(X) shows which kernel is not. {remedy(owner)}"
             )
 
     def _keep_expansion(
@@ -134,14 +139,14 @@ class CompositeModel(KernelEstimator):
             source = str(record["source"])
             self.source_weights_[source] = self.source_weights_.get(source, 0.0) + float(record["weight"])
 
-    def _keep_course(self, results: list[SolverResult]) -> None:
+    def _keep_course(self, results: Sequence[SolverResult], n_solves: int) -> None:
         """Keep objective, certificate and history; warn once."""
         objectives = np.array([result.objective for result in results])
         self.objective_ = float(objectives[0]) if len(results) == 1 else objectives
         gap, kind = sum(result.certificate.gap for result in results), results[0].certificate.kind
         self.certificate_ = Certificate(gap, float(objectives.sum()), kind)
         self.n_iter_ = max(1, max(result.n_iter for result in results))
-        self.n_solves_ = sum(int(result.extra["n_solves"]) for result in results)
+        self.n_solves_ = n_solves
         self.history_ = [dict(record) for result in results for record in result.history]
         worst = max(results, key=lambda result: (not result.status.converged, result.certificate.relative))
         self._status_name = worst.status.name
@@ -181,7 +186,7 @@ class CompositeEstimator(CompositeModel):
         library = self._library_for(sample)
         rows = self._rows(sample)
         bound = self._bind(library, sample, self._rng())
-        require_memory(type(self).__name__, bound, len(rows), self.dtype, self._memory_advice)
+        require_stack_memory(type(self).__name__, bound, len(rows), self.dtype, self._memory_advice)
         stacked = self._stacked(bound, sample, None if len(rows) == len(sample.kept) else rows)
         duals = self._duals(sample)
         stack = KernelStack([*stacked.members, *duals.members], [*stacked.scales, *np.ones(len(duals.members))])
@@ -192,7 +197,7 @@ class CompositeEstimator(CompositeModel):
         self._require_definite(np.array([result.x for result in results]), stack, bound, stacked.rounding, proven)
         self._keep_labels(sample)
         self._keep_model(results, bound, stacked.scales, duals, sample)
-        self._keep_course(results)
+        self._keep_course(results, sum(result.n_solves for result in results))
         self.library_ = library
         self._finish(X, sample)
         return self
@@ -222,11 +227,11 @@ class CompositeEstimator(CompositeModel):
     def _learns_cost(self) -> bool:
         return self._can_learn_cost and isinstance(self.C, str) and self.C == "learn"
 
-    def _solve(self, stack: KernelStack, problems: Sequence[DualProblem], ridge: np.ndarray) -> SolverResult:
+    def _solve(self, stack: KernelStack, problems: Sequence[DualProblem], ridge: np.ndarray) -> WeightsResult:
         if self.weights == "uniform":
             return train_uniform(stack, problems, ridge, float(self.norm), self.tol)
 
-        def hook(state: kernel_weights.MKLState) -> bool:
+        def hook(state: MKLState) -> bool:
             if self.verbose:
                 announce(
                     f"{type(self).__name__}: step {state.iteration}, {np.count_nonzero(state.weights)} kernels, "
@@ -246,16 +251,16 @@ class CompositeEstimator(CompositeModel):
         )
 
     def _keep_model(
-        self, results: list[SolverResult], bound: BoundLibrary, scales: np.ndarray, duals: Duals, sample: Sample
+        self, results: list[WeightsResult], bound: BoundLibrary, scales: np.ndarray, duals: Duals, sample: Sample
     ) -> None:
         """Keep weights, duals and the expansion that they make together."""
         n_kernels, rows = len(bound.kernels), self._rows(sample)
-        found = [x for result in results for x in result.extra["duals"]]
+        found = [x for result in results for x in result.duals]
         x = np.zeros((len(sample.kept), len(found)))
         for c, problem in enumerate(duals.problems):
             x[rows, c] = np.bincount(problem.rows, weights=found[c], minlength=len(rows))
         weights = np.array([result.x[:n_kernels] for result in results])
-        intercept = -np.array([b for result in results for b in result.extra["multipliers"]], dtype=float)
+        intercept = -np.array([b for result in results for b in result.multipliers], dtype=float)
         self._keep_expansion(weights / scales, x, intercept, bound, sample)
         self._keep_duals(x, sample)
         self.C_ = self.C
@@ -285,7 +290,7 @@ def train_uniform(
     norm: float,
     tol: float,
     start: Sequence[np.ndarray] | None = None,
-) -> SolverResult:
+) -> WeightsResult:
     """Solve the machines with equal weights."""
     weights = np.full(len(stack), len(stack) ** (-1.0 / norm))
     value = WeightedSVM(stack, problems, ridge, norm).solve(weights, 0.5 * tol, start)
@@ -293,5 +298,6 @@ def train_uniform(
     kind = "duality gap" if value.proven else "stationarity"
     certificate = Certificate(value.inner_gap, objective, kind)
     status = Status.CONVERGED if certificate.relative <= tol else Status.PRECISION
-    extra = {"duals": value.duals, "multipliers": value.multipliers, "n_solves": 1}
-    return SolverResult(weights, objective, certificate, status, n_iter=1, extra=extra)
+    return WeightsResult(
+        weights, objective, certificate, status, 1, duals=value.duals, multipliers=value.multipliers, n_solves=1
+    )

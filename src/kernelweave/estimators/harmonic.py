@@ -23,9 +23,9 @@ from ..solvers.result import Certificate, Status
 from ..warn import warn_caller
 from .graph_means import KernelMeans, NeighborMeans
 from .shared.base import KernelEstimator
+from .shared.memory import require_memory
 from .shared.outputs import labeled_accuracy, labeled_r2
 from .shared.sample import Sample, bind, class_shares, read_sample
-from .stacking import require_room
 
 REMEDIES = {
     Status.MAX_ITER: "Raise max_iter or tol, or accept the error.",
@@ -363,7 +363,7 @@ def join_rows(
 ) -> Graph:
     """Join all pairs of rows by a kernel, or each with its nearest neighbours where there is none."""
     if kernel is not None:
-        require_room(
+        require_memory(
             8 * MATRICES * sample.n_rows**2,
             f"{owner} joins all pairs of {sample.n_rows:,} rows where a kernel is given",
             "Pass kernel=None for the graph of nearest neighbours, or fewer rows.",
@@ -382,13 +382,13 @@ def spread_values(graph: Graph, labeled: np.ndarray, values: np.ndarray, tol: fl
     if found.status in REMEDIES:
         warn_caller(
             f"{found.status.value} Bound on the errors of the harmonic function, relative to its range: "
-            f"{found.extra['error']:.1e}, asked for: {tol:.1e}. {REMEDIES[found.status]}",
+            f"{found.error:.1e}, asked for: {tol:.1e}. {REMEDIES[found.status]}",
             ConvergenceWarning,
         )
     return HarmonicFit(
         harmonic=found.x,
-        unreached=found.extra["unreached"],
-        error_bound=float(found.extra["error"]),
+        unreached=found.unreached,
+        error_bound=float(found.error),
         objective=found.objective,
         certificate=found.certificate,
         status=found.status,

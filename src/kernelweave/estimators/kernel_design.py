@@ -14,7 +14,7 @@ from ..kernels.pointwise import RBF
 from ..kernels.spectral import count_vectors, eigenbasis
 from ..kernels.votes import VoteFeatures
 from ..solvers import alignment
-from ..solvers.result import SolverResult
+from ..solvers.alignment import AlignmentResult
 from .base import Sample, is_nonnegative, require
 from .kernel_learner import (
     WEIGHTINGS,
@@ -245,7 +245,7 @@ class LabelAwareKernelLearner(SpectralLearner):
             own = sums / counts[:, None]
         return features, np.where(counts[:, None] == 0, values.sum(axis=0) / shares.sum(), own)
 
-    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
+    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
         return weigh(self.weighting, float(self.ridge), M, a, t)
 
 
@@ -341,7 +341,7 @@ class AlignedKernelLearner(SpectralLearner):
             return Prepared(sample.X, wholes[0], [], wholes)
         return Prepared(sample.X, wholes[0], self._basis(self.basis, library, sample, rng, known), [])
 
-    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
+    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
         return weigh(self.weighting, float(self.ridge), M, a, t)
 
 
@@ -415,11 +415,11 @@ class OrderedSpectralKernelLearner(SpectralLearner):
         base = whole_kernels(library, self._bound(library, sample, rng, known))[0]
         return Prepared(sample.X, base, self._basis("laplacian", library, sample, rng, known), [])
 
-    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
+    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
         return alignment.ordered(M, a, t)
 
 
-def weigh(weighting: str, ridge: float | np.ndarray, M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
+def weigh(weighting: str, ridge: float | np.ndarray, M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
     """Return the weights of base kernels by one of the rules."""
     if weighting == "alignf":
         return alignment.alignf(M, a, t, ridge=ridge)

@@ -24,6 +24,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels.base import ALL, BoundKernel, batches
 from ..kernels.bound_library import BoundLibrary
+from ..kernels.checks import ASYMMETRY, NEGATIVE, ROUNDINGS
 from ..kernels.expansion import CombinedKernel
 from ..kernels.features import BoundFeatures, FeatureMap
 from ..kernels.library import Entry, KernelLibrary
@@ -31,10 +32,10 @@ from ..kernels.manifold import count_landmarks
 from ..kernels.spectral import EigenBasis
 from ..labels import Partition, labeled_values, partition, partition_targets
 from ..solvers import alignment
-from ..solvers.alignment import RankOnes
-from ..solvers.result import Certificate, SolverResult
+from ..solvers.alignment import AlignmentResult, RankOnes
+from ..solvers.result import Certificate
 from .base import KernelEstimator, Sample, is_count, is_nonnegative, require
-from .stacking import ASYMMETRY, NEGATIVE, ROUNDINGS, require_room
+from .shared.memory import require_memory
 
 WEIGHTINGS = ("alignf", "align", "uniform")
 COPIES = 3  # of kernels that a fit has in memory: themselves, what is computed with them, and room
@@ -167,7 +168,7 @@ class Learned:
         Of the base kernels.
     alignment : dict
         With the target, at the labelled rows: of the base kernel, and of the learned one.
-    result : SolverResult
+    result : AlignmentResult
     rows : ndarray of shape (n_labeled,)
     weight : ndarray of shape (n_labeled,)
     """
@@ -178,7 +179,7 @@ class Learned:
     weights: np.ndarray
     names: list[str]
     alignment: dict[str, float]
-    result: SolverResult
+    result: AlignmentResult
     rows: np.ndarray
     weight: np.ndarray
 
@@ -305,7 +306,7 @@ class KernelLearner(TransformerMixin, KernelEstimator):
         return []
 
     @abstractmethod
-    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
+    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
         """Return the weights of base kernels of unit size from their Gram matrix."""
 
     def _keep(self, learned: Learned) -> None:
@@ -329,7 +330,7 @@ class KernelLearner(TransformerMixin, KernelEstimator):
         if whole is not None:
             self._explicit.append((whole, np.arange(whole.n_features), np.ones(whole.n_features)))
         self.n_features_out_ = sum(len(kept) for _, kept, _ in self._explicit)
-        if not learned.result.extra["aligned"]:
+        if not learned.result.aligned:
             warnings.warn(
                 "No base kernel is aligned with the labels: all weigh alike. Use other kernels, or more labels.",
                 UserWarning,
@@ -396,13 +397,13 @@ def n_landmarks_for(n_landmarks: int | str | None, n_rows: int) -> int | None:
 def require_exact_memory(owner: str, n_rows: int) -> None:
     """Refuse eigenvectors of a matrix of all rows that would not fit into the memory."""
     what = f"{owner} with n_landmarks=None keeps the kernel of all {n_rows:,} rows"
-    require_room(COPIES * 8 * n_rows**2, what, 'Pass n_landmarks="auto", or a number.')
+    require_memory(COPIES * 8 * n_rows**2, what, 'Pass n_landmarks="auto", or a number.')
 
 
 def require_labeled_memory(owner: str, n_kernels: int, n_labeled: int) -> None:
     """Refuse kernels at the labelled rows that would not fit into the memory."""
     what = f"{owner} keeps {n_kernels} kernels of {n_labeled:,} labelled rows"
-    require_room(COPIES * 8 * n_kernels * n_labeled**2, what, "Use fewer kernels, or labels.")
+    require_memory(COPIES * 8 * n_kernels * n_labeled**2, what, "Use fewer kernels, or labels.")
 
 
 def whole_kernels(library: KernelLibrary, bound: Sequence[BoundKernel]) -> list[Whole]:

@@ -12,7 +12,7 @@ from ..kernels.library import KernelLibrary
 from ..kernels.manifold import ManifoldKernel, is_precomputed
 from ..kernels.pointwise import RBF, Linear
 from ..labels import Partition
-from ..solvers.machines.weighted_svm import DualProblem
+from ..solvers.margin import DualProblem
 from .base import Sample, class_weights, require
 from .composite import CompositeEstimator, Duals
 from .outputs import SemiSupervisedClasses

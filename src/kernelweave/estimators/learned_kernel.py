@@ -18,14 +18,14 @@ from ..kernels.pointwise import RBF, Linear, rbf_family
 from ..model_selection import SemiSupervisedSplit
 from ..solvers.alignment import RankOnes
 from ..solvers.machines.kernel_stack import Factor, KernelStack, Member
-from ..solvers.machines.weighted_svm import DualProblem
-from ..solvers.result import SolverResult
+from ..solvers.machines.kernel_weights import WeightsResult
+from ..solvers.margin import DualProblem
 from .base import Sample, class_weights, is_positive, require
 from .composite import CompositeModel, regression_dual, train_uniform
 from .kernel_design import AlignedKernelLearner, LabelAwareKernelLearner
 from .kernel_learner import KernelLearner, Learned, Prepared, Target, mean_diagonals
 from .outputs import NumberOutputs, SemiSupervisedClasses, SemiSupervisedNumbers, winners
-from .stacking import CONSTANT
+from .shared.stacks import CONSTANT
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
 N_FOLDS = 5
@@ -46,14 +46,14 @@ class Machine:
         What multiplies each member of the learned kernel.
     coef : ndarray of shape (n_labeled, n_outputs)
     intercept : ndarray of shape (n_outputs,)
-    result : SolverResult
+    result : WeightsResult
     """
 
     learned: Learned
     used: np.ndarray
     coef: np.ndarray
     intercept: np.ndarray
-    result: SolverResult
+    result: WeightsResult
 
     def at(self, rows: np.ndarray | slice) -> np.ndarray:
         """Return the outputs at some rows of the sample, shape (n_rows, n_outputs)."""
@@ -100,7 +100,7 @@ class LearnedKernelEstimator(CompositeModel):
         self._keep_labels(sample)
         self._keep_expansion(machine.used[None], machine.coef, machine.intercept, learned.at_labeled(), labeled)
         self._keep_duals(machine.coef, labeled)
-        self._keep_course([machine.result])
+        self._keep_course([machine.result], machine.result.n_solves)
         learner._keep(learned)
         self.learner_, self.C_, self.weights_ = learner, C, learner.weights_
         self.library_ = learner._library()
@@ -181,9 +181,9 @@ class LearnedKernelEstimator(CompositeModel):
                 "KernelLibrary(...).diagnose(X) shows which of the extra kernels is not; leave it out."
             )
         coef = np.zeros((stack.n_points, len(problems)))
-        for c, (problem, x) in enumerate(zip(problems, result.extra["duals"], strict=True)):
+        for c, (problem, x) in enumerate(zip(problems, result.duals, strict=True)):
             coef[:, c] = np.bincount(problem.rows, weights=x, minlength=len(coef))
-        intercept = -np.array(result.extra["multipliers"], dtype=float)
+        intercept = -np.array(result.multipliers, dtype=float)
         return Machine(learned, learned.factors / stack.scales[0], coef, intercept, result)
 
     def _cost_unit(self, sample: Sample) -> Any:

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from ..labels import Partition
 from ..solvers.machines.kernel_stack import Diagonal
 from ..solvers.machines.kernel_weights import MKLState
-from ..solvers.machines.weighted_svm import DualProblem
+from ..solvers.margin import DualProblem
 from .base import Sample, class_weights, require
 from .composite import CompositeEstimator, Duals, regression_dual
 from .outputs import SupervisedClasses, SupervisedNumbers

@@ -189,7 +189,7 @@ class CGBoostClassifierCV(KernelClassifier):
         "cv": READ_LATER,
         "scoring": Constraint(
             lambda value: value is None or isinstance(value, str) or callable(value),
-            "one scorer: its name, a callable or None",
+            ("one scorer: its name, a callable or None",),
         ),
         "class_weight": READ_LATER,
     }
@@ -273,7 +273,10 @@ class CGBoostClassifierCV(KernelClassifier):
         problems = [class_problems(sample, C, None, self.class_weight, self.intercept) for C in values[: best + 1]]
         library, fits = fit_cg_boost(owner, params, sample, problems, rng, quiet=True)
         warn_unless_converged(fits[-1].results, tol, REMEDIES)  # what other models of the path lack does not matter
-        models = [base.with_fit(float(C), sample, library, fit) for C, fit in zip(values, fits, strict=False)]
+        models = [
+            copy.copy(base).set_params(C=float(C)).keep_fit(sample, library, fit)
+            for C, fit in zip(values[: best + 1], fits, strict=True)
+        ]
         return self._keep(
             sample,
             library,
@@ -324,10 +327,11 @@ def score_fold(
     parameters = inspect.signature(scorer).parameters.values()
     takes_weight = any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
     held = {"sample_weight": weight[test]} if takes_weight else {}
-    X_test, base = _safe_indexing(X, test), CGBoostClassifier(**params)
+    X_test = _safe_indexing(X, test)
     scores: list[float] = []
     for C, fit in zip(Cs, fits, strict=True):
-        score = scorer(base.with_fit(float(C), fold, library, fit), X_test, labels[test], **held)
+        model = CGBoostClassifier(**params).set_params(C=float(C)).keep_fit(fold, library, fit)
+        score = scorer(model, X_test, labels[test], **held)
         if not isinstance(score, numbers.Real):
             raise ValueError(f"scoring={scorer!r} gave {score!r}; expected one number, by which the best C is chosen.")
         scores.append(float(score))

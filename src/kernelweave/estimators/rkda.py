@@ -2,9 +2,7 @@ r"""Discriminant analysis whose kernel and ridge are learned together."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -12,33 +10,19 @@ from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels.library import KernelLibrary
-from ..kernels.manifold import ManifoldKernel
-from ..labels import Partition
-from ..solvers.discriminant.joint_lmi import solve_joint_lmi
-from ..solvers.discriminant.matrix_fractional import FLOOR, solve_matrix_fractional
+from ..kernels.defaults import as_library, discriminant_library
+from ..labels import Partition, partition
+from ..parameters import CALLBACK, COUNT, NONE, POSITIVE, READ_LATER, VERBOSE, is_positive, one_of, require
 from ..solvers.discriminant.simplex_newton import SimplexState
-from ..solvers.discriminant.within_scatter import solve_within_scatter
-from ..solvers.machines.kernel_stack import KernelStack
-from ..solvers.result import SolverResult, Status
-from .base import Sample, is_count, is_positive, require
-from .composite import CompositeModel
-from .outputs import SemiSupervisedClasses
-from .scatter import Scatter, pooled
-from .shared.progress import announce
-from .stacking import require_memory
+from ..warn import warn_caller
+from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
+from .shared.outputs import KernelClassifier, transduced_classes
+from .shared.sample import bind, read_sample
 
-DIRECT_ROWS = 5000  # "auto": above, kernels are replaced by landmark features
-N_FEATURES = 2000  # of all kernels together
-NO_RIDGE = 1e-3  # a weight of the identity below this is as good as none
-UNLIKE = 20.0  # ratio of the deviation of a column to that of most, above which they are hardly on one scale
-NO_SPREAD = 1e-6  # of the variance of all rows: classes are not taken for narrower
-LEAST = 1e-3  # of the way to a centroid, which is left where rows by the others get nowhere
-TIE = 1e-9  # of the largest eigenvalue: eigenvalues that differ by less are equal
-NOTHING = 1e-12  # of the largest eigenvalue: directions below are rounding
+MAX_DEVIATION_RATIO = 20.0  # of the deviation of a column to that of most, above which scales hardly match
 
 
-class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
+class RKDAClassifier(TransformerMixin, KernelClassifier):
     r"""Classify, and project, by regularised kernel discriminant analysis with learned kernel weights and ridge.
 
     With centred kernels of unit trace :math:`B_i`, centred class indicators :math:`H` and
@@ -141,11 +125,22 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
     (True, (178, 2), True)
     """
 
-    norm, scale = 1, "trace"  # weights sum to one, kernels have unit trace
-    _weightings = ("learn", "uniform", "auto")
-    _remedies = {
-        Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
-        Status.PRECISION: "Raise the ridge or tol, or accept the certified gap.",
+    _constraints = {
+        "kernels": READ_LATER,
+        "ridge": POSITIVE | one_of("learn"),
+        "weights": one_of("learn", "uniform", "auto"),
+        "formulation": one_of("exact", "joint"),
+        "scatter": one_of("total", "within"),
+        "priors": READ_LATER,
+        "threshold": one_of("midpoint", "calibrated"),
+        "n_landmarks": NONE | one_of("auto") | COUNT,
+        "tol": POSITIVE,
+        "max_iter": COUNT,
+        "unlabeled": READ_LATER,
+        "dtype": one_of("float64", "float32"),
+        "callback": CALLBACK,
+        "verbose": VERBOSE,
+        "random_state": READ_LATER,
     }
 
     def __init__(
@@ -199,36 +194,26 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         -------
         self
         """
-        self._check_params()
-        sample = self._check_fit(X, y, sample_weight, self._library())
-        priors = self._class_priors(sample)
-        self._warn_of_unlike_columns(sample.X)
-        library = self._library_for(sample)
-        bound = self._bind(library, sample, self._rng())
-        require_memory(type(self).__name__, bound, len(sample.kept), self.dtype, "n_landmarks=200", by_features=True)
-        stacked = self._stacked(bound, sample)
-        scatter = Scatter(stacked, sample)
-        self._require_definite(np.eye(len(library)), scatter.stack, bound, stacked.rounding, proven=True)
-        result = self._solve(scatter)
-        kernel_weights, self.ridge_, coef = self._directions(result, scatter)
-        self._keep_labels(sample)
-        used = kernel_weights / scatter.scales
-        self._keep_expansion(used[None], coef, np.zeros(coef.shape[1]), bound, sample)
-        share = sample.weight / sample.weight.sum()
-        values = self.expansion_(sample.X)
-        self.intercept_ -= share @ values  # in place: the expansion has it too
-        values = values - share @ values
-        self.scalings_ = np.zeros((sample.n_given, coef.shape[1]))
-        self.scalings_[sample.kept] = coef
-        self._keep_weights(kernel_weights[None], bound)
-        self._keep_course([replace(result, extra={**result.extra, "n_solves": result.extra["n_cholesky"]})])
-        self.priors_ = priors
-        left_out = scatter.left_out if self.scatter == "total" else scatter.left_out_within
-        self._keep_centroids(values, left_out(values, coef, self.weights_, self.ridge_), sample)
-        self.library_ = library
-        self._warn_of_extremes(result, sample)
-        self._keep_transduction(X, sample)
-        return self
+        self._check_parameters()
+        self._refuse_within_scatter()
+        sample = read_sample(self._read_rows(X, ("float64",)), partition(y, unlabeled=self.unlabeled), sample_weight)
+        options = self._options(sample.partition, sample.labeled_weight)
+        if self.kernels is None:
+            warn_of_different_scales(sample.X)
+        library = discriminant_library(as_library(self.kernels), self.n_landmarks, sample.n_rows)
+        fit = fit_discriminant(bind(library, sample, self._rng()), sample, options)
+        values = fit.centers.decide(fit.expansion(sample.rows.X))
+        return self._keep(
+            sample,
+            library,
+            fit,
+            fit.by_kernel,
+            fit.centers,
+            fit.outcome,
+            classes_=sample.partition.classes.copy(),
+            transduction_=transduced_classes(values, sample),
+            _spread=fit.centers.spread,
+        )
 
     def transform(self, X: Any) -> np.ndarray:
         """Return the projections of the rows of ``X``, shape (n_samples, n_components)."""
@@ -255,229 +240,71 @@ class RKDAClassifier(TransformerMixin, SemiSupervisedClasses, CompositeModel):
         """
         if split:
             raise ValueError("RKDAClassifier compares distances, which are no sum over kernels; split must be False.")
-        values = self._log_ratios(self._outputs(X, split=False))
-        return values[:, 0] - self.threshold_ if len(self.classes_) == 2 else values
+        projected = self._outputs(X)
+        centers = NearestCentroid(self.centroids_, self.priors_, self.threshold_, self._spread)
+        values = centers.decide(projected)
+        return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted class of each row."""
         values = self.decision_function(X)
         return self.classes_[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
 
-    def _log_ratios(self, projected: np.ndarray) -> np.ndarray:
-        """Return how likely classes are at projections, in logarithms; for two, that of the second to the first."""
-        squares = np.square(projected[:, None] - self.centroids_).sum(axis=2)
-        if len(self.classes_) == 2:  # equal priors add nothing, not even rounding
-            squares, shares = squares[:, 1:] - squares[:, :1], self.priors_[1:] / self.priors_[0]
-        else:
-            shares = self.priors_ / self.priors_.max()
-        return np.asarray(-0.5 * squares / self._spread + np.log(shares))
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        owner = type(self).__name__
-        learn = isinstance(self.ridge, str) and self.ridge == "learn"
-        require(owner, "ridge", self.ridge, learn or is_positive(self.ridge), 'a positive finite number or "learn"')
-        for name, known in (
-            ("formulation", ("exact", "joint")),
-            ("scatter", ("total", "within")),
-            ("threshold", ("midpoint", "calibrated")),
-        ):
-            value = getattr(self, name)
-            require(owner, name, value, isinstance(value, str) and value in known, " or ".join(map(repr, known)))
-        landmarks = self.n_landmarks is None or is_count(self.n_landmarks)
-        auto = isinstance(self.n_landmarks, str) and self.n_landmarks == "auto"
-        require(owner, "n_landmarks", self.n_landmarks, landmarks or auto, 'None, "auto" or a whole number >= 1')
-        taken = {"weights": ("learn", "uniform"), "formulation": ("exact",), "threshold": ("midpoint",)}
-        if self.scatter == "within" and (learn or any(getattr(self, name) not in taken[name] for name in taken)):
+    def _refuse_within_scatter(self) -> None:
+        """Refuse the scatter within classes where other parameters do not fit it."""
+        fits = not isinstance(self.ridge, str) and self.weights in ("learn", "uniform")
+        if self.scatter == "within" and not (fits and self.formulation == "exact" and self.threshold == "midpoint"):
             raise ValueError(
-                f'{owner} got scatter="within" with ridge={self.ridge!r}, weights={self.weights!r}, '
+                f'{type(self).__name__} got scatter="within" with ridge={self.ridge!r}, weights={self.weights!r}, '
                 f"formulation={self.formulation!r} and threshold={self.threshold!r}; that form takes a number as "
                 'ridge, weights="learn" or "uniform", formulation="exact" and threshold="midpoint".'
             )
 
-    def _library_for(self, sample: Sample) -> KernelLibrary:
-        library, n_rows = self._library(), sample.X.shape[0]
-        if self.n_landmarks is None or (isinstance(self.n_landmarks, str) and n_rows <= DIRECT_ROWS):
-            return library
-        n = max(1, N_FEATURES // len(library)) if isinstance(self.n_landmarks, str) else int(self.n_landmarks)
-        return KernelLibrary(
-            [(entry.name, ManifoldKernel(entry.kernel, ratio=0.0, n_landmarks=n)) for entry in library.entries]
+    def _options(self, labels: Partition, weight: np.ndarray) -> DiscriminantOptions:
+        return DiscriminantOptions(
+            owner=type(self).__name__,
+            ridge=None if isinstance(self.ridge, str) else float(self.ridge),
+            weighting=self.weights,
+            formulation=self.formulation,
+            scatter=self.scatter,
+            priors=class_priors(type(self).__name__, self.priors, labels, weight),
+            shrinks=self.priors is not None,
+            calibrated=self.threshold == "calibrated",
+            tol=self.tol,
+            max_iter=self.max_iter,
+            dtype=self.dtype,
+            callback=self.callback,
+            verbose=self.verbose,
         )
 
-    def _solve(self, scatter: Scatter) -> SolverResult:
-        """Return the solution with learned weights or that with equal ones, as ``weights`` asks."""
-        stack = scatter.plain_stack if self.scatter == "within" else scatter.stack
-        if self.weights == "uniform":
-            return self._solve_uniform(stack, scatter)
-        learned = self._solve_for(stack, scatter)
-        if self.weights == "learn" or learned.status is Status.CALLBACK:
-            return learned
-        uniform = self._solve_uniform(stack, scatter)
-        by_learned, by_uniform = (
-            scatter.left_out_errors(*self._machine(found, scatter)) for found in (learned, uniform)
+
+def class_priors(owner: str, priors: Any, labels: Partition, weight: np.ndarray) -> np.ndarray:
+    """Return the shares of the classes that ``priors`` asks for."""
+    expected = 'None, "labeled", or a positive share for each of the classes'
+    if priors is None:
+        return np.full(labels.n_classes, 1.0 / labels.n_classes)
+    classes = labels.classes.tolist()
+    if isinstance(priors, str):
+        require(owner, "priors", priors, priors == "labeled", f"{expected} {classes}")
+        given = np.bincount(labels.codes, weights=weight).tolist()
+    elif isinstance(priors, Mapping):
+        given = [priors[label] for label in classes] if set(priors) == set(classes) else []
+    else:
+        given = list(priors) if np.ndim(priors) == 1 else []
+    holds = len(given) == len(classes) and all(is_positive(share) for share in given)
+    require(owner, "priors", priors, holds, f"{expected} {classes}")
+    shares = np.array(given, dtype=float)
+    return shares / shares.sum()
+
+
+def warn_of_different_scales(X: Any) -> None:
+    """Warn where a few columns have far larger deviations than most, so that kernels see these only."""
+    if issparse(X):
+        return
+    deviations = np.nanstd(X, axis=0)
+    deviations = deviations[deviations > 0]
+    if len(deviations) and deviations.max() > MAX_DEVIATION_RATIO * np.median(deviations):
+        warn_caller(
+            f"The columns of X are on different scales: deviations from {deviations.min():.2g} to "
+            f"{deviations.max():.2g}. Kernels see the large ones only; use StandardScaler or MinMaxScaler first."
         )
-        rows = scatter.sample.weight[scatter.sample.partition.labeled]
-        better = by_learned - by_uniform
-        total = float(rows @ better)
-        deviation = float(np.sqrt(rows @ np.square(better - total / rows.sum())))  # of the total
-        chosen = uniform if total > deviation else learned
-        if self.verbose:
-            announce(
-                f"{type(self).__name__}: {'equal' if chosen is uniform else 'learned'} weights; squared error at rows "
-                f"that are left out: {rows @ by_uniform:.4g} with equal, {rows @ by_learned:.4g} with learned ones"
-            )
-        n_cholesky = learned.extra["n_cholesky"] + uniform.extra["n_cholesky"]
-        return replace(chosen, extra={**chosen.extra, "n_cholesky": n_cholesky})
-
-    def _solve_uniform(self, stack: KernelStack, scatter: Scatter) -> SolverResult:
-        """Return the solution with equal weights, as if they had been learned."""
-        n_kernels, learned = len(stack), isinstance(self.ridge, str)
-        found = self._solve_for(pooled(stack, 1.0 if learned else n_kernels), scatter)
-        equal = [found.x[0], *np.repeat(found.x[1], n_kernels)] if learned else np.full(n_kernels, 1.0 / n_kernels)
-        return replace(found, x=np.array(equal), extra={**found.extra, "uniform": True})
-
-    def _solve_for(self, stack: KernelStack, scatter: Scatter) -> SolverResult:
-        options: dict[str, Any] = {"tol": self.tol, "max_iter": self.max_iter, "callback": self._told}
-        if self.scatter == "within":
-            return solve_within_scatter(stack, scatter.signs(), ridge=float(self.ridge), **options)
-        solve = solve_matrix_fractional if self.formulation == "exact" else solve_joint_lmi
-        ridge = None if isinstance(self.ridge, str) else scatter.stretch * float(self.ridge)
-        return solve(stack, scatter.H, ridge=ridge, **options)
-
-    def _told(self, state: SimplexState) -> bool:
-        if self.verbose:
-            announce(
-                f"{type(self).__name__}: step {state.iteration}, objective {state.objective:.6g}, relative gap "
-                f"{state.relative_gap:.2e}, {state.seconds:.1f} s"
-            )
-        return bool(self.callback(state)) if self.callback is not None else False
-
-    def _directions(self, result: SolverResult, scatter: Scatter) -> tuple[np.ndarray, float, np.ndarray]:
-        """Return the kernels' weights, the ridge, and coefficients of the directions for each row."""
-        if self.scatter == "within":
-            coef = result.extra["dual"].reshape(-1, 1)
-            says_something = scatter.stack.combined_product(result.x, coef).any()
-            return result.x, float(self.ridge), coef if says_something else np.zeros_like(coef)
-        Z, weights, ridge = self._machine(result, scatter)
-        between = scatter.H.T @ scatter.stack.combined_product(weights, Z)  # H'(I - ridge M^-1)H without cancellation
-        values, U = _axes(0.5 * (between + between.T) / scatter.stretch)
-        positive = values > NOTHING * max(float(values[0]), np.finfo(float).tiny)
-        scaled = np.where(positive, U / np.sqrt(np.where(positive, values, 1.0)), 0.0)
-        return weights, ridge, scatter.rows_of(Z @ scaled)
-
-    def _machine(self, result: SolverResult, scatter: Scatter) -> tuple[np.ndarray, np.ndarray, float]:
-        """Return Z, the inverse of ridge I + sum of weights B, times H; weights that sum to one; and the ridge."""
-        weights, ridge, kept = result.x, self.ridge, 1.0
-        if isinstance(ridge, str):
-            kept = max(float(weights[1:].sum()), np.finfo(float).eps)  # kernels of no use leave all to the identity
-            ridge = (float(weights[0]) / scatter.total + FLOOR / scatter.stretch) / kept
-            weights = weights[1:] / kept if weights[1:].any() else np.full(len(weights) - 1, 1.0 / (len(weights) - 1))
-        return kept * result.extra["dual"], weights, float(ridge)
-
-    def _keep_centroids(self, projected: np.ndarray, left_out: np.ndarray, sample: Sample) -> None:
-        """Keep what classification needs: the centroids, the variance about them, and the threshold.
-
-        A flexible kernel puts the rows it has learned from where they should be; how far new rows get, and scatter, is
-        seen at rows that are projected by the others. That shortens the way from the mean of all to a centroid; it does
-        not turn it round, as the mean of the others, which lack a row of the class, would for kernels of no use.
-        """
-        found: Partition = sample.partition
-        weight = sample.weight[found.labeled]
-        inside, outside = projected[found.labeled], left_out[found.labeled]
-        totals = np.bincount(found.codes, weights=weight, minlength=found.n_classes)
-        means = (found.indicator().T * weight) / totals[:, None]
-        self.centroids_ = means @ inside
-        if self.priors is not None:
-            squares = np.maximum(np.square(self.centroids_).sum(axis=1), np.finfo(float).tiny)
-            reached = np.einsum("kc,kc->k", self.centroids_, means @ outside) / squares
-            self.centroids_ = self.centroids_ * np.maximum(reached, LEAST)[:, None]
-        within = weight @ np.square(outside - self.centroids_[found.codes]).mean(axis=1) / weight.sum()
-        size = weight @ np.square(inside).mean(axis=1) / weight.sum()
-        self._spread = max(float(within), NO_SPREAD * float(size), float(np.finfo(float).tiny) ** 0.5)
-        calibrated = self.threshold == "calibrated" and found.n_classes == 2
-        self.threshold_ = _best_cut(self._log_ratios(outside)[:, 0], found.codes, weight) if calibrated else 0.0
-
-    def _class_priors(self, sample: Sample) -> np.ndarray:
-        """Return the shares of the classes that ``priors`` asks for."""
-        priors, owner, found = self.priors, type(self).__name__, sample.partition
-        expected = 'None, "labeled", or a positive share for each of the classes'
-        if priors is None:
-            return np.full(found.n_classes, 1.0 / found.n_classes)
-        classes = found.classes.tolist()
-        if isinstance(priors, str):
-            require(owner, "priors", priors, priors == "labeled", f"{expected} {classes}")
-            given = np.bincount(found.codes, weights=sample.weight[found.labeled]).tolist()
-        elif isinstance(priors, Mapping):
-            given = [priors[label] for label in classes] if set(priors) == set(classes) else []
-        else:
-            given = list(priors) if np.ndim(priors) == 1 else []
-        holds = len(given) == len(classes) and all(is_positive(share) for share in given)
-        require(owner, "priors", priors, holds, f"{expected} {classes}")
-        shares = np.array(given, dtype=float)
-        return shares / shares.sum()
-
-    def _warn_of_unlike_columns(self, X: Any) -> None:
-        if issparse(X) or self.kernels is not None:
-            return
-        deviations = np.nanstd(X, axis=0)
-        deviations = deviations[deviations > 0]
-        if len(deviations) and deviations.max() > UNLIKE * np.median(deviations):
-            warnings.warn(
-                f"The columns of X are on different scales: deviations from {deviations.min():.2g} to "
-                f"{deviations.max():.2g}. Kernels see the large ones only; use StandardScaler or MinMaxScaler first.",
-                UserWarning,
-                stacklevel=3,
-            )
-
-    def _warn_of_extremes(self, result: SolverResult, sample: Sample) -> None:
-        """Warn where the identity has none of the weight, or all of it."""
-        if not isinstance(self.ridge, str):
-            return
-        if float(result.x[1:].sum()) < NO_RIDGE:
-            warnings.warn(
-                f"The learned ridge leaves next to nothing to the kernels (their weights sum to "
-                f"{result.x[1:].sum():.1e}): they do not tell the classes apart, or the rows count for too little; the "
-                f"sample weights, each a number of rows, sum to {sample.weight.sum():.3g}. Scale them to a mean of 1, "
-                "or give a ridge.",
-                UserWarning,
-                stacklevel=3,
-            )
-        elif float(result.x[0]) < NO_RIDGE and "uniform" not in result.extra:
-            heaviest = max(self.kernel_weights_, key=lambda record: float(record["weight"]))
-            advice = "Leave out kernels narrower than half the median distance, or give"
-            warnings.warn(
-                f"The learned ridge is next to nothing (its weight is {result.x[0]:.1e}): narrow kernels stand in for "
-                f"it, above all {heaviest['name']} with the weight {heaviest['weight']:.2f}. "
-                f"{'Give' if self.kernels is None else advice} a ridge.",
-                UserWarning,
-                stacklevel=3,
-            )
-
-
-def _axes(between: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return all but the smallest eigenvalue, falling, and eigenvectors that rounding and LAPACK have no part in.
-
-    Where a kernel interpolates, eigenvalues are equal and any rotation of their eigenvectors would do as well: they are
-    turned to the axes of the order of the classes in their space.
-    """
-    values, U = np.linalg.eigh(between)
-    values, U = values[:0:-1], U[:, :0:-1]
-    ends = np.flatnonzero(-np.diff(values) > TIE * abs(values[0])) + 1
-    turned = [V @ np.linalg.eigh(V.T @ (np.arange(len(U))[:, None] * V))[1] for V in np.split(U, ends, axis=1)]
-    U = np.hstack(turned)
-    largest = np.abs(U) >= (1.0 - TIE) * np.abs(U).max(axis=0)
-    last = len(U) - 1 - largest[::-1].argmax(axis=0)  # of equal entries, which are usual with two classes
-    return values, U * np.sign(U[last, np.arange(U.shape[1])])
-
-
-def _best_cut(values: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
-    """Return a value above which rows of class 1, and below which rows of class 0, are told apart best."""
-    order = np.argsort(values)
-    ranked, classes, weight = values[order], codes[order], weight[order]
-    cuts = np.array([ranked[0] - 1.0, *(0.5 * (ranked[1:] + ranked[:-1])), ranked[-1] + 1.0])
-    missed = np.concatenate([[0.0], np.cumsum(np.where(classes == 1, weight, 0.0))])
-    mistaken = weight[classes == 0].sum() - np.concatenate([[0.0], np.cumsum(np.where(classes == 0, weight, 0.0))])
-    apart = np.concatenate([[True], ranked[1:] > ranked[:-1], [True]])  # nothing lies between equal values
-    cuts, errors = cuts[apart], (missed + mistaken)[apart]
-    cuts = cuts[errors <= errors.min() + NOTHING * weight.sum()]
-    return float(cuts[np.argmin(np.abs(cuts))])

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numbers
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -18,15 +18,21 @@ import numpy as np
 from ..labels import Partition
 from ..model_selection import SemiSupervisedSplit
 from ..solvers.machines.kernel_stack import KernelStack
-from ..solvers.machines.kernel_weights import solve_kernel_weights
-from ..solvers.machines.transduction import TransductiveMachine, TransductivePoint, solve_transduction
-from ..solvers.machines.weighted_svm import DualProblem
-from ..solvers.result import SolverResult, Status
+from ..solvers.machines.kernel_weights import WeightsResult, solve_kernel_weights
+from ..solvers.machines.transduction import (
+    TransductionResult,
+    TransductiveMachine,
+    TransductivePoint,
+    solve_transduction,
+)
+from ..solvers.margin import DualProblem
+from ..solvers.result import Status
 from .base import Sample, class_shares, class_weights, is_nonnegative, is_positive, require
 from .composite import CompositeModel, train_uniform
 from .outputs import SemiSupervisedClasses, winners
+from .shared.memory import require_stack_memory
 from .shared.progress import announce
-from .stacking import StackedKernels, require_memory
+from .shared.stacks import StackedKernels
 
 STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, where it is annealed
 DEFAULT_C, DEFAULT_S = 1.0, 0.4
@@ -83,7 +89,7 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
         rng = self._rng()
         bound = self._bind(library, sample, rng)
         n_rows, balanced = len(sample.kept), self.class_prior is not None
-        require_memory(type(self).__name__, bound, n_rows, self.dtype, self._memory_advice, by_features=balanced)
+        require_stack_memory(type(self).__name__, bound, n_rows, self.dtype, self._memory_advice, by_features=balanced)
         work = Workbench(self, self._stacked(bound, sample), sample, shares)
         labels = Labels(sample.partition.labeled, sample.partition.codes)
         seed = int(rng.integers(2**31))
@@ -95,9 +101,9 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
         weights = np.array([result.x for result in results])
         self._require_definite(weights, work.stack, bound, work.stacked.rounding, proven=True)
         self._keep_labels(sample)
-        self._keep_points([result.extra["point"] for result in results], work, bound, sample)
+        self._keep_points([result.point for result in results], work, bound, sample)
         self._keep_weights(weights, bound)
-        self._keep_course(results)
+        self._keep_course(results, sum(result.n_solves for result in results))
         if supervised and self.status_.converged:
             self._status_name = Status.SUPERVISED.name
         self.C_, self.C_unlabeled_, self.s_ = setting.C, setting.C_unlabeled, setting.s
@@ -156,7 +162,7 @@ class Transductive(SemiSupervisedClasses, CompositeModel):
         trusted = isinstance(self.class_prior, str) and len(labels.rows) < len(work.sample.kept)
         if not trusted or len(labels.rows) < SUSPICIOUS_LABELS or counts.max() > counts.min():
             return
-        points = [result.extra["point"] for result in work.train(labels, setting, supervised=True)]
+        points = [result.point for result in work.train(labels, setting, supervised=True)]
         unlabeled = np.setdiff1d(np.arange(len(work.sample.kept)), labels.rows)
         codes = winners(np.column_stack([point.values for point in points])[unlabeled])
         shares = np.bincount(codes, minlength=len(counts)) / len(codes)
@@ -241,7 +247,7 @@ class Workbench:
         supervised: bool = False,
         starts: np.ndarray | tuple[()] = (),
         callback: Callable[[dict[str, Any]], bool] | None = None,
-    ) -> list[SolverResult]:
+    ) -> list[TransductionResult]:
         """Train the machines; without unlabelled rows and balance if supervised.
 
         Each of ``starts`` holds factors on the costs of labelled rows with which another descent begins.
@@ -279,7 +285,7 @@ class Workbench:
         machines: list[TransductiveMachine],
         starts: np.ndarray | tuple[()],
         callback: Callable[[dict[str, Any]], bool] | None,
-    ) -> SolverResult:
+    ) -> TransductionResult:
         """Return the best of several descents."""
         model = self.model
         solve = partial(
@@ -298,12 +304,11 @@ class Workbench:
                 break
             results.append(solve(start=[machine.cost * factors for machine in machines]))
         best = min(results, key=lambda result: result.objective)
-        best.extra["n_solves"] = sum(int(result.extra["n_solves"]) for result in results)
-        return best
+        return replace(best, n_solves=sum(result.n_solves for result in results))
 
     def _train(
         self, problems: Sequence[DualProblem], weights: np.ndarray | None, duals: list[np.ndarray] | None
-    ) -> SolverResult:
+    ) -> WeightsResult:
         """Solve convex machines: those of one descent step."""
         model = self.model
         if model.weights == "uniform" or len(self.stack) == 1:
@@ -325,7 +330,7 @@ class Workbench:
         wrong = np.zeros(len(labels.rows), dtype=bool)
         for kept, held in folds:
             results = self.train(Labels(labels.rows[kept], labels.codes[kept]), setting, supervised=supervised)
-            values = np.column_stack([result.extra["point"].values for result in results])
+            values = np.column_stack([result.point.values for result in results])
             wrong[held] = winners(values[labels.rows[held]]) != labels.codes[held]
         return wrong
 
@@ -349,7 +354,7 @@ def _is_cv(value: Any) -> bool:
     return isinstance(value, str) and value == "cv"
 
 
-def _paths(result: SolverResult) -> list[np.ndarray]:
+def _paths(result: TransductionResult) -> list[np.ndarray]:
     """Return the objectives of each stage of a descent."""
     stages = dict.fromkeys(record["stage"] for record in result.history)
     return [np.array([r["objective"] for r in result.history if r["stage"] == stage]) for stage in stages]

@@ -41,10 +41,10 @@ from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from .machines.kernel_stack import Factor
 from .result import Certificate, SolverResult, Status
+from .simplex import solve_definite
 
 TOLERANCE = 1e-10  # what non-negative least squares on unit diagonals reaches also where kernels depend on each other
 JITTER = 1e-13  # in the unit diagonal, for kernels that depend on each other
@@ -111,7 +111,19 @@ def gram(
     return M, np.concatenate(a), t
 
 
-def uniform(M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
+@dataclass(frozen=True, kw_only=True)
+class AlignmentResult(SolverResult):
+    """Weights of kernels, and whether any kernel has a positive alignment with the target.
+
+    Attributes
+    ----------
+    aligned : bool
+    """
+
+    aligned: bool
+
+
+def uniform(M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
     """Weigh all kernels alike, whatever their alignment.
 
     Parameters
@@ -121,13 +133,13 @@ def uniform(M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
 
     Returns
     -------
-    SolverResult
+    AlignmentResult
         ``x`` sums to 1; the objective is its alignment. Nothing is optimised: the residual is 0 by convention.
     """
     return _closed_form(np.ones(len(a)), M, a, t, scope="equal weights")
 
 
-def align(M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
+def align(M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
     """Weigh each kernel, brought to length 1, by its own alignment, as if the others were not there.
 
     Parameters
@@ -137,9 +149,9 @@ def align(M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
 
     Returns
     -------
-    SolverResult
+    AlignmentResult
         ``x`` is non-negative and sums to 1, 0 for kernels that are zero; the objective is its alignment. Where no
-        kernel has a positive alignment, weights are equal and ``extra["aligned"]`` is False.
+        kernel has a positive alignment, weights are equal and ``aligned`` is False.
     """
     lengths, alone = _alone(M, a, t)
     weights = np.divide(np.maximum(alone, 0.0), lengths, out=np.zeros(len(a)), where=lengths > 0.0)
@@ -148,7 +160,7 @@ def align(M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
 
 def alignf(
     M: np.ndarray, a: np.ndarray, t: float, *, ridge: float | np.ndarray = 0.0, tol: float = TOLERANCE
-) -> SolverResult:
+) -> AlignmentResult:
     """Maximise the alignment of the sum of kernels over non-negative weights.
 
     Parameters
@@ -163,9 +175,9 @@ def alignf(
 
     Returns
     -------
-    SolverResult
+    AlignmentResult
         ``x`` is non-negative and sums to 1, 0 for kernels that are zero; the objective is its alignment. Where no
-        kernel has a positive alignment, weights are equal and ``extra["aligned"]`` is False. ``n_iter`` counts rounds.
+        kernel has a positive alignment, weights are equal and ``aligned`` is False. ``n_iter`` counts rounds.
         The certificate is that of the problem with its ridge.
 
     Examples
@@ -178,7 +190,7 @@ def alignf(
     return _with_weights(found, found.x, M, a, t)
 
 
-def ordered(M: np.ndarray, a: np.ndarray, t: float, *, exempt: int = 1, tol: float = TOLERANCE) -> SolverResult:
+def ordered(M: np.ndarray, a: np.ndarray, t: float, *, exempt: int = 1, tol: float = TOLERANCE) -> AlignmentResult:
     r"""Maximise the alignment over non-negative weights that do not increase, but for the first ones.
 
     The order constraint of Zhu et al. on eigenvectors from the smoothest to the roughest. The cone
@@ -197,7 +209,7 @@ def ordered(M: np.ndarray, a: np.ndarray, t: float, *, exempt: int = 1, tol: flo
 
     Returns
     -------
-    SolverResult
+    AlignmentResult
         As that of :func:`alignf`; the certificate is that of :math:`\nu`. Where no generator has a positive alignment,
         weights are equal.
     """
@@ -208,7 +220,7 @@ def ordered(M: np.ndarray, a: np.ndarray, t: float, *, exempt: int = 1, tol: flo
     found = _maximise(M_sums, a_sums, t, tol)
     weights = found.x.copy()
     weights[exempt:] = weights[exempt:][::-1].cumsum()[::-1]
-    if not found.extra["aligned"]:
+    if not found.aligned:
         weights = np.ones(len(a))
     return _with_weights(found, weights, M, a, t)
 
@@ -308,14 +320,16 @@ def _columns(block: Block) -> np.ndarray:
     return block.Z if isinstance(block, Factor) else block
 
 
-def _closed_form(weights: np.ndarray, M: np.ndarray, a: np.ndarray, t: float, scope: str) -> SolverResult:
+def _closed_form(weights: np.ndarray, M: np.ndarray, a: np.ndarray, t: float, scope: str) -> AlignmentResult:
     aligned = bool(_alone(M, a, t)[1].max() > 0.0)
     certificate = Certificate(0.0, 0.0, "KKT residual", scope)
-    found = SolverResult(weights, 0.0, certificate, Status.CONVERGED, 0, extra={"aligned": aligned})
+    found = AlignmentResult(weights, 0.0, certificate, Status.CONVERGED, 0, aligned=aligned)
     return _with_weights(found, weights if weights.any() else np.ones(len(a)), M, a, t)
 
 
-def _with_weights(found: SolverResult, weights: np.ndarray, M: np.ndarray, a: np.ndarray, t: float) -> SolverResult:
+def _with_weights(
+    found: AlignmentResult, weights: np.ndarray, M: np.ndarray, a: np.ndarray, t: float
+) -> AlignmentResult:
     """Give a result these weights, to sum 1, and their alignment."""
     weights = weights / weights.sum()
     value = alignment_value(weights, M, a, t)
@@ -330,13 +344,13 @@ def _alone(M: np.ndarray, a: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarr
     return lengths, alone
 
 
-def _maximise(M: np.ndarray, a: np.ndarray, t: float, tol: float) -> SolverResult:
+def _maximise(M: np.ndarray, a: np.ndarray, t: float, tol: float) -> AlignmentResult:
     """Maximise the alignment over non-negative weights of any length."""
     lengths, alone = _alone(M, a, t)
     useful = np.flatnonzero(lengths > 0.0)
     if alone.max() <= 0.0:
         certificate = Certificate(0.0, 0.0, "KKT residual")
-        return SolverResult(np.ones(len(a)), 0.0, certificate, Status.CONVERGED, 0, extra={"aligned": False})
+        return AlignmentResult(np.ones(len(a)), 0.0, certificate, Status.CONVERGED, 0, aligned=False)
     lengths, alone = lengths[useful], alone[useful]
     M_unit = M[np.ix_(useful, useful)] / lengths[:, None] / lengths
     v, n_rounds = _nonnegative_least_squares(M_unit, alone)
@@ -347,7 +361,7 @@ def _maximise(M: np.ndarray, a: np.ndarray, t: float, tol: float) -> SolverResul
     weights[useful] = v / lengths
     certificate = Certificate(residual, value, "KKT residual")
     status = Status.CONVERGED if certificate.relative <= tol else Status.PRECISION
-    return SolverResult(weights, value, certificate, status, n_rounds, extra={"aligned": True})
+    return AlignmentResult(weights, value, certificate, status, n_rounds, aligned=True)
 
 
 def _nonnegative_least_squares(M: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, int]:
@@ -377,7 +391,7 @@ def _minimum_on_face(M: np.ndarray, a: np.ndarray, v: np.ndarray, face: np.ndarr
     """Walk from v to the minimum over the weights of a face; those that meet zero on the way leave it."""
     here = v[face]
     while len(face):
-        target = _solve_definite(M[np.ix_(face, face)], a[face])
+        target = solve_definite(M[np.ix_(face, face)], a[face], ridge=JITTER, factor=10.0)
         outside = target <= 0.0
         if not outside.any():
             here = target
@@ -390,13 +404,3 @@ def _minimum_on_face(M: np.ndarray, a: np.ndarray, v: np.ndarray, face: np.ndarr
     v = np.zeros(len(a))
     v[face] = here
     return v, face
-
-
-def _solve_definite(M: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Solve with a matrix of unit diagonal that is positive definite but for rounding."""
-    jitter = JITTER
-    while True:
-        _, solution, failed = dposv(M + jitter * np.eye(len(M)), a)
-        if not failed:
-            return np.asarray(solution)
-        jitter *= 10.0

@@ -34,6 +34,7 @@ Operations Research, 1985.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,23 @@ EPS = float(np.finfo(float).eps)
 EXHAUSTED = 0.1 * EPS  # a residual, relative to the range of the values, that only the recurrence has
 
 
+@dataclass(frozen=True, kw_only=True)
+class HarmonicResult(SolverResult):
+    """Values at all rows of a graph.
+
+    Attributes
+    ----------
+    unreached : ndarray of shape (n_unreached,)
+        Numbers of the rows that have the fallback, among them those whose way to a label has weights too small for a
+        number.
+    error : float
+        Bound on the error, relative to the range of the given values.
+    """
+
+    unreached: np.ndarray
+    error: float
+
+
 def solve_harmonic(
     W: Any,
     labeled: np.ndarray,
@@ -58,7 +76,7 @@ def solve_harmonic(
     fallback: np.ndarray,
     tol: float = 1e-6,
     max_iter: int = 10_000,
-) -> SolverResult:
+) -> HarmonicResult:
     """Extend values at the labelled rows of a graph harmonically to all rows.
 
     Parameters
@@ -77,11 +95,9 @@ def solve_harmonic(
 
     Returns
     -------
-    SolverResult
+    HarmonicResult
         ``x`` of shape (n_rows, n_columns), with ``Y`` at the labelled rows; the objective is the energy. ``n_iter`` is
-        0 after an elimination. ``extra["unreached"]`` holds the numbers of the rows that have the fallback, among them
-        those whose way to a label has weights too small for a number; ``extra["error"]`` the bound on the error,
-        relative to the range of ``Y``.
+        0 after an elimination.
 
     Examples
     --------
@@ -115,8 +131,7 @@ def solve_harmonic(
     energy = max(0.0, float(size**2 @ np.einsum("ic,ic->c", x, _laplacian_product(W, x))))
     x = middle + size * x
     x[labeled], x[~reached] = Y, fallback
-    extra = {"unreached": np.flatnonzero(~reached), "error": error}
-    return SolverResult(x, energy, certificate, status, n_iter, extra=extra)
+    return HarmonicResult(x, energy, certificate, status, n_iter, unreached=np.flatnonzero(~reached), error=error)
 
 
 def _reached(W: Any, labeled: np.ndarray) -> np.ndarray:

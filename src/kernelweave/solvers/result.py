@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
@@ -66,7 +66,7 @@ class Certificate:
 
 @dataclass(frozen=True)
 class SolverResult:
-    """A solution with its certificate.
+    """A solution with its certificate; solvers that find more return a subclass that names it.
 
     Attributes
     ----------
@@ -78,8 +78,6 @@ class SolverResult:
     n_iter : int
     history : tuple of dict
         One record an iteration.
-    extra : dict
-        What else the solver found (duals, offsets, working sets).
     """
 
     x: np.ndarray
@@ -88,4 +86,3 @@ class SolverResult:
     status: Status
     n_iter: int
     history: tuple[dict[str, Any], ...] = ()
-    extra: dict[str, Any] = field(default_factory=dict)

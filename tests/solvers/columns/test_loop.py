@@ -53,8 +53,8 @@ def test_column_generation_reaches_the_full_lp_optimum(seed, batch):
     assert result.status is Status.CONVERGED
     assert result.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-8)
     coef = np.zeros(K.shape[1])
-    coef[result.extra["columns"]] = result.x
-    assert_lp_optimal(K, rows.sign, rows.cost, coef, result.extra["intercept"], result.extra["signed_dual"])
+    coef[result.columns] = result.x
+    assert_lp_optimal(K, rows.sign, rows.cost, coef, result.intercept, result.signed_dual)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -70,7 +70,7 @@ def test_rough_solutions_on_the_way_leave_the_end_as_it_is(seed, max_columns, mo
         assert np.count_nonzero(result.x) == np.count_nonzero(exact.x)
     else:  # other columns may have been chosen, but the best is made of them
         again = LPMaster(rows, idle_rounds=None)
-        again.add_columns(result.extra["columns"], K[:, result.extra["columns"]])
+        again.add_columns(result.columns, K[:, result.columns])
         assert result.objective == pytest.approx(again.solve().objective, rel=1e-9)
 
 
@@ -111,7 +111,7 @@ def test_the_number_of_threads_changes_no_bit(n_threads):
     others = [classification_rows(np.where(np.arange(40) % k == 0, 1.0, -1.0), first.cost) for k in (2, 3, 5)]
     for one, many in zip(solve(K, *others), solve(K, *others, n_threads=n_threads), strict=True):
         np.testing.assert_array_equal(one.x, many.x)
-        np.testing.assert_array_equal(one.extra["columns"], many.extra["columns"])
+        np.testing.assert_array_equal(one.columns, many.columns)
 
 
 def test_columns_fetched_for_several_problems_are_fetched_once():
@@ -176,7 +176,7 @@ def test_a_solver_that_fails_leaves_the_last_solution_with_its_certificate(monke
     monkeypatch.setattr(LPMaster, "solve", fails_later)
     (result,) = solve(K, rows, batch=10)
     assert result.status is status
-    assert len(result.x) == len(result.extra["columns"]) <= 20
+    assert len(result.x) == len(result.columns) <= 20
     optimum = full_lp(K, rows).objective
     assert 0 <= result.objective - optimum <= result.certificate.gap
 
@@ -390,8 +390,8 @@ def test_the_gap_of_the_2_norm_is_half_the_squared_scores_outside(strata):
     K, rows = problem(16)
     master = QPMaster(rows, tol=1e-10)
     (result,) = generate_columns([master], by_blocks(K), lambda J: K[:, J], strata=strata, tol=0.2)
-    scores = K.T @ result.extra["signed_dual"]
-    outside = np.setdiff1d(np.arange(300), result.extra["columns"])
+    scores = K.T @ result.signed_dual
+    outside = np.setdiff1d(np.arange(300), result.columns)
     proposition = 0.5 * scores[outside] @ scores[outside]
     assert result.certificate.gap <= proposition + 1e-8 * result.objective
     assert result.certificate.relative <= 0.2
@@ -444,11 +444,11 @@ STOPS = {
 
 def assert_exact(K, rows, result):
     """What is returned is a vertex of the program of its columns, with its own value and a true certificate."""
-    columns = result.extra["columns"]
+    columns = result.columns
     exact = full_lp(K[:, columns], rows)
     assert result.objective == pytest.approx(exact.objective, rel=1e-9)
     assert np.count_nonzero(result.x) == np.count_nonzero(np.abs(exact.coef) > 1e-9)
-    value = np.abs(result.x).sum() + rows.loss(K[:, columns] @ result.x + result.extra["intercept"])
+    value = np.abs(result.x).sum() + rows.loss(K[:, columns] @ result.x + result.intercept)
     assert result.objective == pytest.approx(value, rel=1e-9)
     optimum = full_lp(K, rows).objective
     assert optimum * (1 - 1e-9) <= result.objective <= optimum * (1 + 1e-9) + result.certificate.gap

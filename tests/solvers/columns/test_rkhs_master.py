@@ -155,7 +155,7 @@ def test_the_svm_of_the_summed_kernel_is_reached_by_columns():
         [master_for(grams, rows)], lambda V, stratum: [(slice(0, 2 * N), K.T @ V)], lambda J: K[:, J], tol=1e-8
     )
     svm = SVC(C=2.0, kernel="precomputed", tol=1e-10).fit(sum(grams), signs)
-    f = K[:, result.extra["columns"]] @ result.x + result.extra["intercept"]
+    f = K[:, result.columns] @ result.x + result.intercept
     np.testing.assert_allclose(f, svm.decision_function(sum(grams)), atol=1e-4)
     assert result.status.converged
 

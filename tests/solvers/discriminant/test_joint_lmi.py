@@ -92,9 +92,9 @@ def test_the_bounds_hold_and_the_certificate_bounds_the_error_at_every_step(ridg
     for n_steps in range(0, 15, 2):
         found = solve_joint_lmi(kernels, H, ridge=ridge, max_iter=n_steps)
         S = scatter(kernels, H, ridge, found.x)
-        assert np.linalg.eigvalsh(np.diag(found.extra["bounds"]) - S).min() > -1e-8 * found.objective
-        assert found.extra["exact"] == pytest.approx(np.trace(S), rel=1e-6)
-        assert found.objective == pytest.approx(found.extra["bounds"].sum())
+        assert np.linalg.eigvalsh(np.diag(found.bounds) - S).min() > -1e-8 * found.objective
+        assert found.exact == pytest.approx(np.trace(S), rel=1e-6)
+        assert found.objective == pytest.approx(found.bounds.sum())
         assert -1e-8 * best <= found.objective - best <= found.certificate.gap + 1e-8 * best
         assert found.certificate.kind == "duality gap"
 
@@ -103,8 +103,8 @@ def test_the_joint_optimum_is_above_the_exact_one():
     kernels, H = problem(5, m=30)
     exact = solve_matrix_fractional(kernels, H, ridge=None)
     joint = solve_joint_lmi(kernels, H, ridge=None)
-    assert joint.objective > joint.extra["exact"] * (1 - 1e-9)
-    assert joint.extra["exact"] >= exact.objective - exact.certificate.gap
+    assert joint.objective > joint.exact * (1 - 1e-9)
+    assert joint.exact >= exact.objective - exact.certificate.gap
 
 
 @pytest.mark.parametrize("ridge", RIDGES)
@@ -145,7 +145,7 @@ def test_factors_are_the_kernels_they_stand_for(ridge):
     low = solve_joint_lmi([Factor(Z) for Z in parts], H, ridge=ridge, tol=1e-8)
     dense = solve_joint_lmi([Z @ Z.T for Z in parts], H, ridge=ridge, tol=1e-8)
     assert low.objective == pytest.approx(dense.objective, rel=1e-7)
-    assert low.extra["dual"].shape == H.shape
+    assert low.dual.shape == H.shape
 
 
 def test_duplicated_zero_and_single_kernels():
@@ -213,5 +213,5 @@ def test_a_tolerance_out_of_reach_is_given_up_before_long(ridge, monkeypatch):
     assert found.certificate.relative <= 1e-8
     assert found.n_iter <= near.n_iter + 2 * joint_lmi.PATIENCE
     assert (
-        sum(n_steps for _, n_steps in inner) <= 100 * found.extra["n_cholesky"]
+        sum(n_steps for _, n_steps in inner) <= 100 * found.n_cholesky
     )  # steps in t; rounding does not make them many

@@ -122,10 +122,10 @@ def test_the_dual_solves_its_system_for_every_column(ridge):
     M = (ridge or weights[0] / m) * np.eye(m) + sum(
         w * K for w, K in zip(weights[ridge is None :], kernels, strict=True)
     )
-    assert found.extra["dual"].shape == H.shape
-    np.testing.assert_allclose(M @ found.extra["dual"], H, atol=1e-9)
-    forms = [np.vdot(found.extra["dual"], K @ found.extra["dual"]) for K in kernels]
-    np.testing.assert_allclose(found.extra["forms"][ridge is None :], forms, rtol=1e-9)
+    assert found.dual.shape == H.shape
+    np.testing.assert_allclose(M @ found.dual, H, atol=1e-9)
+    forms = [np.vdot(found.dual, K @ found.dual) for K in kernels]
+    np.testing.assert_allclose(found.forms[ridge is None :], forms, rtol=1e-9)
 
 
 def test_a_learned_ridge_is_reproduced_by_a_fixed_one():
@@ -199,15 +199,15 @@ def test_factors_are_the_kernels_they_stand_for(ridge, m, rotated):
     np.testing.assert_allclose(low.x, dense.x, atol=1e-3 if ridge == 1e-8 else 1e-5)
     again = RidgedStack([Z @ Z.T for Z in parts], H, ridge)
     again.value(low.x)
-    dual = again.derivatives().extra["solved"] @ again.mixing
-    np.testing.assert_allclose(low.extra["dual"], dual, rtol=1e-6, atol=1e-6)
+    dual = again.derivatives().solution @ again.mixing
+    np.testing.assert_allclose(low.dual, dual, rtol=1e-6, atol=1e-6)
 
 
 def test_factors_form_no_matrix_of_all_points():
     parts, H = factors(1, m=200_000, ranks=(2, 2))  # such a matrix would take 320 GB
     found = solve_matrix_fractional([Factor(Z) for Z in parts], H, ridge=None)
     assert found.status is Status.CONVERGED
-    assert found.extra["dual"].shape == H.shape
+    assert found.dual.shape == H.shape
 
 
 def test_factors_of_single_precision_and_dependent_columns():

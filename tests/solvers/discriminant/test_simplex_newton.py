@@ -22,7 +22,7 @@ class Shares:
 
     def derivatives(self):
         return Derivatives(
-            self._shares(1).sum(), self._shares(2), np.diag(2 * self._shares(3)), self.noise, {"weights": self.weights}
+            self._shares(1).sum(), self._shares(2), np.diag(2 * self._shares(3)), self.noise, self.weights
         )
 
     def _shares(self, power):
@@ -45,7 +45,7 @@ class Linear:
 
     def derivatives(self):
         zeros = np.zeros((len(self.c), len(self.c)))
-        return Derivatives(float(self.c @ self.weights), -self.c, zeros, 0.0, {})
+        return Derivatives(float(self.c @ self.weights), -self.c, zeros, 0.0, self.weights)
 
 
 @pytest.mark.parametrize("a", [[1.0, 4.0, 9.0], [1.0, 1e-4, 1e4], [1.0, 0.0, 2.0], [5.0]])
@@ -55,7 +55,7 @@ def test_it_finds_the_minimum(a):
     assert found.status is Status.CONVERGED
     np.testing.assert_allclose(found.x, function.best, atol=1e-6)
     assert found.objective == pytest.approx(np.sqrt(function.a).sum() ** 2, rel=1e-11)
-    assert found.extra["n_cholesky"] == function.n_cholesky <= 40
+    assert found.n_cholesky == function.n_cholesky <= 40
 
 
 def test_it_finds_a_vertex_without_curvature():
@@ -112,7 +112,9 @@ def test_noise_lets_steps_pass_but_not_for_ever():
     class Noisy(Shares):
         def derivatives(self):  # a gradient that no point can make flat
             exact = super().derivatives()
-            return Derivatives(exact.objective, exact.forms + np.array([1e-3, 0, 0]), exact.hessian, 1e-2, {})
+            return Derivatives(
+                exact.objective, exact.forms + np.array([1e-3, 0, 0]), exact.hessian, 1e-2, exact.solution
+            )
 
     found = minimise_on_simplex(Noisy([1.0, 1.0, 1.0]), tol=1e-30)
     assert found.status in (Status.PRECISION, Status.CONVERGED)

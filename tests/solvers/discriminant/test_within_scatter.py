@@ -103,7 +103,7 @@ def test_the_optimum_is_equation_9_and_the_dual_equation_7():
     found = solve_within_scatter(kernels, signs, ridge=0.05, shares=(1.0, 1.0))
     G = sum(w * K for w, K in zip(found.x, kernels, strict=True))
     alpha = (np.eye(20) - J @ np.linalg.solve(0.05 * np.eye(20) + J @ G @ J, J @ G)) @ a / 0.05  # (7)
-    np.testing.assert_allclose(found.extra["dual"], alpha, rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(found.dual, alpha, rtol=1e-7, atol=1e-7)
     assert found.objective == pytest.approx(a @ G @ alpha, rel=1e-9)  # (9)
 
 
@@ -142,7 +142,7 @@ def test_points_of_neither_class_have_no_part_in_it():
     )
     assert found.objective == pytest.approx(fewer.objective, rel=1e-9)
     np.testing.assert_allclose(found.x, fewer.x, atol=1e-6)
-    np.testing.assert_allclose(found.extra["dual"][-4:], 0.0)
+    np.testing.assert_allclose(found.dual[-4:], 0.0)
 
 
 def test_the_certificate_bounds_the_error_at_every_step_and_the_history_rises():
@@ -175,10 +175,10 @@ def test_factors_of_low_rank_are_the_kernels_they_stand_for(ridge, shares):
     assert low.status is Status.CONVERGED
     assert low.objective == pytest.approx(dense.objective, rel=1e-7)
     np.testing.assert_allclose(low.x, dense.x, atol=1e-4)
-    np.testing.assert_allclose(low.extra["forms"], dense.extra["forms"], rtol=1e-4)
+    np.testing.assert_allclose(low.forms, dense.forms, rtol=1e-4)
     G = sum(w * Z @ Z.T / s for w, Z, s in zip(low.x, parts, scales, strict=True))
-    projected = G @ dense.extra["dual"]  # at a tiny ridge the dual itself is large where kernels do not see it
-    np.testing.assert_allclose(G @ low.extra["dual"], projected, atol=1e-4 * np.abs(projected).max())
+    projected = G @ dense.dual  # at a tiny ridge the dual itself is large where kernels do not see it
+    np.testing.assert_allclose(G @ low.dual, projected, atol=1e-4 * np.abs(projected).max())
 
 
 @pytest.mark.parametrize("shares", SHARES)
@@ -197,7 +197,7 @@ def test_factors_form_no_matrix_of_all_points():
     parts, signs = factors(13, m=200_000, ranks=(2, 2))  # such a matrix would take 320 GB
     found = solve_within_scatter([Factor(Z) for Z in parts], signs, ridge=1e-6)
     assert found.status is Status.CONVERGED
-    assert found.extra["dual"].shape == signs.shape
+    assert found.dual.shape == signs.shape
 
 
 @pytest.mark.parametrize("ridge", [1e-20, 1e-100, 1e-300])

@@ -57,9 +57,9 @@ def test_the_descent_ends_in_the_well_of_its_side(start):
     result = descend(next_well, Well(start), tol=1e-10, max_iter=100)
     assert result.status is Status.CONVERGED
     # P(x) - P(1) is about 4 (x - 1)^2, and the gap 3/2 (x - 1)^2 about a root near 1: the root of the tolerance.
-    assert result.extra["point"].x == pytest.approx(np.sign(start), abs=1e-4)
+    assert result.point.x == pytest.approx(np.sign(start), abs=1e-4)
     assert result.objective == pytest.approx(-1.0, abs=1e-8)
-    np.testing.assert_array_equal(result.x, result.extra["point"].slopes)
+    np.testing.assert_array_equal(result.x, result.point.slopes)
 
 
 @pytest.mark.parametrize("start", [0.01, 0.9, -3.0])
@@ -74,7 +74,7 @@ def test_the_objective_never_increases(start):
 @pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-8])
 def test_the_certificate_is_how_far_the_point_is_above_the_minimum_of_its_convex_problem(tol):
     result = descend(next_well, Well(0.2), tol=tol, max_iter=100)
-    point = result.extra["point"]
+    point = result.point
     # to rounding: at a gap of 1e-8 eight digits cancel
     assert result.certificate.gap == pytest.approx(point.objective - well_bound(point.x), abs=1e-15)
     assert 0 <= result.certificate.relative <= tol
@@ -92,7 +92,7 @@ def test_a_looser_tolerance_needs_fewer_problems():
 def test_a_point_with_the_same_slopes_minimises_its_own_problem(start):
     result = descend(next_kink, Kink(start), tol=1e-12, max_iter=100)
     assert (result.status, result.n_iter, result.certificate.gap) == (Status.CONVERGED, 1, 0.0)
-    assert result.extra["point"].x == np.sign(start)
+    assert result.point.x == np.sign(start)
     assert result.history[0]["n_changed"] == 0
 
 
@@ -107,7 +107,7 @@ def test_the_limit_is_a_status_and_its_certificate_that_of_the_point_before(max_
     result = descend(next_well, Well(0.01), tol=1e-12, max_iter=max_iter)
     assert result.status is Status.MAX_ITER
     assert result.n_iter == len(result.history) == max_iter
-    assert result.extra["point"].x == pytest.approx(0.01 ** (3.0**-max_iter))
+    assert result.point.x == pytest.approx(0.01 ** (3.0**-max_iter))
     before = 0.01 ** (3.0 ** (1 - max_iter))
     assert result.certificate.gap == pytest.approx(Well(before).objective - well_bound(before), rel=1e-9)
 
@@ -145,7 +145,7 @@ def test_problems_too_inaccurate_to_descend_are_a_status_and_the_point_stays(wor
     result = descend(lambda point: (Rough(1.0 + worse, np.array([1.0])), 0.9), start, tol=1e-3, max_iter=100)
     assert result.status is Status.PRECISION
     assert result.n_iter == 1
-    assert result.extra["point"] is start
+    assert result.point is start
     assert result.certificate.gap == pytest.approx(0.1)
 
 

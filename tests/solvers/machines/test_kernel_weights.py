@@ -5,7 +5,8 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 
 from kernelweave.solvers.machines import kernel_weights, smo
 from kernelweave.solvers.machines.kernel_stack import Diagonal, Factor, KernelStack
-from kernelweave.solvers.machines.kernel_weights import DualProblem, solve_kernel_weights
+from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
+from kernelweave.solvers.margin import DualProblem
 from kernelweave.solvers.result import Status
 
 # Clarabel says so where it does not reach its own tolerance; the tests allow it 1e-6.
@@ -157,8 +158,8 @@ def test_several_machines_share_their_weights(method, norm):
         KernelStack(members, scales), problems, norm=norm, method=method, tol=tol, max_iter=5000
     )
     agrees(found, optimum(members, scales, problems, norm=norm), tol)
-    assert [len(x) for x in found.extra["duals"]] == [40, 40, 40]
-    assert len(found.extra["multipliers"]) == 3
+    assert [len(x) for x in found.duals] == [40, 40, 40]
+    assert len(found.multipliers) == 3
 
 
 @pytest.mark.parametrize("norm", [1.0, 2.0])
@@ -178,7 +179,7 @@ def test_without_equality_there_is_no_multiplier():
     problem = DualProblem(problem.linear, problem.lower, problem.upper, total=None)
     found = solve_kernel_weights(KernelStack(members, scales), [problem], tol=1e-7)
     agrees(found, optimum(members, scales, [problem]), 1e-7)
-    assert found.extra["multipliers"] == [0.0]
+    assert found.multipliers == [0.0]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -190,11 +191,11 @@ def test_the_certificate_bounds_the_true_error_and_can_be_recomputed(method, tol
     found = solve_kernel_weights(stack, [problem], method=method, tol=tol, max_iter=5000)
     assert found.status is Status.CONVERGED
     assert 0.0 <= found.objective - best <= found.certificate.gap <= tol * found.objective
-    x = found.extra["duals"][0]
+    x = found.duals[0]
     forms = np.array([x @ K @ x / s for K, s in zip(members, scales, strict=True)])
     f = np.tensordot(found.x / scales, members, 1) @ x
-    hinge = np.maximum(0.0, 1.0 - y * (f - found.extra["multipliers"][0])).sum()
-    assert found.extra["forms"] == pytest.approx(forms)
+    hinge = np.maximum(0.0, 1.0 - y * (f - found.multipliers[0])).sum()
+    assert found.forms == pytest.approx(forms)
     assert found.objective == pytest.approx(0.5 * f @ x + 10.0 * hinge)  # the primal value
     assert found.certificate.gap == pytest.approx(found.objective - (y @ x - 0.5 * forms.max()))
 
@@ -207,7 +208,7 @@ def test_one_kernel_is_a_support_vector_machine(method):
     machine = smo.solve(members[0] / scales[0], problem.linear, problem.lower, problem.upper, tol=1e-9)
     assert found.x == pytest.approx([1.0])
     assert found.objective == pytest.approx(-machine.objective, rel=1e-6)
-    assert found.extra["multipliers"][0] == pytest.approx(machine.extra["multiplier"], abs=1e-3)
+    assert found.multipliers[0] == pytest.approx(machine.multiplier, abs=1e-3)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -266,7 +267,7 @@ def test_a_start_near_the_optimum_saves_machines(method):
     warm = solve_kernel_weights(stack, problem, method=method, tol=1e-3, start=7.0 * best.x, max_iter=5000)
     assert warm.status is Status.CONVERGED
     assert warm.objective == pytest.approx(best.objective, rel=1e-3)
-    assert warm.extra["n_solves"] < cold.extra["n_solves"]
+    assert warm.n_solves < cold.n_solves
 
 
 def test_the_same_problem_gives_the_same_bits_and_nothing_is_overwritten():
@@ -281,7 +282,7 @@ def test_the_same_problem_gives_the_same_bits_and_nothing_is_overwritten():
         solve_kernel_weights(KernelStack(members, scales), [problem], start=start, tol=1e-6) for _ in range(2)
     )
     assert np.array_equal(first.x, second.x)
-    assert np.array_equal(first.extra["duals"], second.extra["duals"])
+    assert np.array_equal(first.duals, second.duals)
     assert all(np.array_equal(array, copy) for array, copy in zip(arrays, copies, strict=True))
 
 
@@ -313,7 +314,7 @@ def test_the_history_says_how_each_value_was_reached():
     assert len(found.history) == len(states) == found.n_iter + 1
     assert [record["step"] for record in found.history][:2] == ["start", "newton"]
     assert found.history[-1]["relative_gap"] == pytest.approx(found.certificate.relative)
-    assert found.history[-1]["n_solves"] == states[-1].n_solves == found.extra["n_solves"]
+    assert found.history[-1]["n_solves"] == states[-1].n_solves == found.n_solves
     assert states[-1].weights == pytest.approx(found.x)
 
 
@@ -381,7 +382,7 @@ def test_first_weights_from_fewer_rows_lead_to_the_same_optimum_in_fewer_steps(C
     from_few = solve_kernel_weights(stack, [problem], ridge=ridge, norm=norm)
     assert from_few.status is Status.CONVERGED
     assert from_few.history[0]["objective"] < from_equal.history[0]["objective"]
-    assert from_few.extra["n_solves"] <= from_equal.extra["n_solves"]
+    assert from_few.n_solves <= from_equal.n_solves
     both = [
         solve_kernel_weights(stack, [problem], ridge=ridge, norm=norm, start=s, tol=1e-8)
         for s in (None, equal(members))
@@ -421,4 +422,4 @@ def test_all_weights_start_equal_where_fewer_rows_could_mislead():
     ):
         assert solve_kernel_weights(stack, [problem]).history[0]["n_active"] == len(stack)
     found = solve_kernel_weights(KernelStack(members, scales), [all_at_the_end], tol=1e-6)
-    assert found.extra["duals"][0] == pytest.approx(given["upper"], abs=1e-9)
+    assert found.duals[0] == pytest.approx(given["upper"], abs=1e-9)

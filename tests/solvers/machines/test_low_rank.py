@@ -5,7 +5,8 @@ from kernelweave.solvers.machines import kernel_stack, low_rank, smo, weighted_s
 from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
 from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
 from kernelweave.solvers.machines.low_rank import solve_low_rank
-from kernelweave.solvers.machines.weighted_svm import DualProblem, WeightedSVM
+from kernelweave.solvers.machines.weighted_svm import WeightedSVM
+from kernelweave.solvers.margin import DualProblem
 from kernelweave.solvers.result import Status
 
 
@@ -38,7 +39,7 @@ def test_it_reaches_the_optimum_of_smo_on_the_kernel_matrix(monkeypatch, seed, s
     assert found.certificate.gap == pytest.approx(gap(Z, linear, lower, upper, rows, found.x), abs=1e-9)
     assert found.objective - oracle.objective <= found.certificate.gap + 1e-9 * abs(oracle.objective)
     assert np.all((lower <= found.x) & (found.x <= upper))
-    np.testing.assert_allclose(found.extra["gradient"], Z[rows] @ (Z[rows].T @ found.x) + linear, atol=1e-9)
+    np.testing.assert_allclose(found.gradient, Z[rows] @ (Z[rows].T @ found.x) + linear, atol=1e-9)
 
 
 def test_variables_are_rows_unless_said_otherwise():
@@ -127,4 +128,4 @@ def test_an_equality_over_few_points_needs_the_matrix_of_these(monkeypatch):
     monkeypatch.setattr(KernelStack, "combine", None)
     found = solve_kernel_weights(stack, problems, tol=1e-7)
     assert found.objective == pytest.approx(dense.objective, rel=1e-6)
-    np.testing.assert_allclose(found.extra["multipliers"], dense.extra["multipliers"], atol=1e-3)
+    np.testing.assert_allclose(found.multipliers, dense.multipliers, atol=1e-3)

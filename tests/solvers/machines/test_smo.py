@@ -74,7 +74,7 @@ def test_a_classifier_has_the_objective_and_offset_of_libsvm(seed, C):
     x[peer.support_] = peer.dual_coef_[0]
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(objective(K, -y, x), rel=1e-6)
-    assert -found.extra["multiplier"] == pytest.approx(peer.intercept_[0], abs=1e-3)
+    assert -found.multiplier == pytest.approx(peer.intercept_[0], abs=1e-3)
 
 
 @pytest.mark.parametrize("nu", [0.2, 0.5])
@@ -89,8 +89,8 @@ def test_a_nu_classifier_has_the_objective_of_libsvm(nu):
     x[peer.support_] = peer.dual_coef_[0] * nu * len(y) / np.abs(peer.dual_coef_).sum()  # LIBSVM divides by the margin
     assert found.objective == pytest.approx(objective(K, 0 * y, x), rel=1e-6)
     assert np.bincount(signs, weights=found.x) == pytest.approx([nu * len(y) / 2, -nu * len(y) / 2])
-    assert found.extra["multiplier"].shape == (2,)
-    assert violation(K, 0 * y, *svm(y, 1.0)[1:], found.x, found.extra["multiplier"][signs]) < 1e-5
+    assert found.multiplier.shape == (2,)
+    assert violation(K, 0 * y, *svm(y, 1.0)[1:], found.x, found.multiplier[signs]) < 1e-5
 
 
 @pytest.mark.parametrize("C", [0.1, 10.0])
@@ -107,8 +107,8 @@ def test_a_regressor_whose_copies_share_rows_has_the_objective_of_libsvm(C):
     dual[peer.support_] = peer.dual_coef_[0]
     expected = 0.5 * dual @ K @ dual - targets @ dual + epsilon * np.abs(dual).sum()
     assert found.objective == pytest.approx(expected, rel=1e-6)
-    assert -found.extra["multiplier"] == pytest.approx(peer.intercept_[0], abs=1e-3)
-    assert violation(K, linear, lower, upper, found.x, found.extra["multiplier"], index) < 1e-5
+    assert -found.multiplier == pytest.approx(peer.intercept_[0], abs=1e-3)
+    assert violation(K, linear, lower, upper, found.x, found.multiplier, index) < 1e-5
 
 
 @pytest.mark.parametrize("nu", [0.05, 0.5])
@@ -137,7 +137,7 @@ def test_any_box_gives_the_optimum_over_all_active_sets(seed, form):
     best, x = enumerate_active_sets(K, linear, lower, upper, constraints, constraints @ middle)
     assert found.objective == pytest.approx(best, rel=1e-10)
     assert found.x == pytest.approx(x, abs=1e-5)
-    multiplier = found.extra["multiplier"]
+    multiplier = found.multiplier
     assert violation(K, linear, lower, upper, found.x, multiplier[groups] if form == "groups" else multiplier) < 1e-5
 
 
@@ -169,7 +169,7 @@ def test_the_certificate_bounds_the_true_error(tol, total):
     assert found.certificate.relative <= tol
     assert -1e-12 <= found.objective - optimum <= found.certificate.gap
     assert found.objective == pytest.approx(objective(K, linear, found.x), rel=1e-12)
-    assert found.extra["gradient"] == pytest.approx(K @ found.x + linear, abs=1e-10)
+    assert found.gradient == pytest.approx(K @ found.x + linear, abs=1e-10)
 
 
 def test_the_gap_is_that_of_the_primal_classifier():
@@ -188,13 +188,13 @@ def test_without_a_free_variable_the_multiplier_is_in_the_middle_of_its_interval
     y = np.array([1.0, 1.0, -1.0, -1.0])
     found = solve(np.eye(4), np.array([-1.0, -1.5, 1.0, 2.0]), *svm(y, 0.1)[1:])
     assert found.x == pytest.approx(0.1 * y)
-    assert found.extra["multiplier"] == pytest.approx((-0.9 + 0.9) / 2)
+    assert found.multiplier == pytest.approx((-0.9 + 0.9) / 2)
 
 
 def test_with_all_variables_at_one_side_the_multiplier_is_the_end_of_its_ray():
     found = solve(np.eye(3), np.array([1.0, 2.0, 3.0]), np.zeros(3), np.ones(3), total=3.0)
     assert found.x == pytest.approx(np.ones(3))
-    assert found.extra["multiplier"] == pytest.approx(4.0)  # the largest gradient
+    assert found.multiplier == pytest.approx(4.0)  # the largest gradient
 
 
 @pytest.mark.parametrize("total", [0.0, None])
@@ -217,7 +217,7 @@ def test_rank_deficient_kernels_are_solved(rank, total):
     linear, lower, upper = svm(y, 1.0)
     found = solve(Z @ Z.T, linear, lower, upper, total=total, tol=1e-8)
     assert found.status is Status.CONVERGED
-    assert violation(Z @ Z.T, linear, lower, upper, found.x, found.extra["multiplier"]) < 1e-5
+    assert violation(Z @ Z.T, linear, lower, upper, found.x, found.multiplier) < 1e-5
 
 
 @pytest.mark.parametrize("total", [0.0, None])
@@ -232,7 +232,7 @@ def test_an_indefinite_kernel_ends_in_a_stationary_point(seed, total):
     assert found.certificate.kind == "stationarity"
     assert found.status is Status.CONVERGED
     scale = np.abs(K @ found.x + linear).max()
-    assert violation(K, linear, lower, upper, found.x, found.extra["multiplier"]) <= 1e-6 * scale
+    assert violation(K, linear, lower, upper, found.x, found.multiplier) <= 1e-6 * scale
 
 
 @pytest.mark.parametrize("total", [0.0, None])
@@ -297,7 +297,7 @@ def test_a_box_that_is_a_point_is_its_own_solution(total):
     found = solve(np.eye(3), np.ones(3), x, x, total=total)
     assert found.x == pytest.approx(x)
     assert found.certificate.gap == 0.0
-    assert found.extra["multiplier"] == 0.0
+    assert found.multiplier == 0.0
     assert found.n_iter == 0
 
 
@@ -329,9 +329,9 @@ def test_newton_steps_reach_accuracies_that_pair_steps_crawl_to(total):
     K = Z @ Z.T  # the top eigenvalue carries nearly the whole trace
     found = solve(K, *svm(y, 100.0), total=total, tol=1e-10)
     assert found.status is Status.CONVERGED
-    assert found.extra["n_newton"] > 0
+    assert found.n_newton > 0
     assert found.n_iter < 20_000
-    assert violation(K, *svm(y, 100.0), found.x, found.extra["multiplier"]) < 1e-4
+    assert violation(K, *svm(y, 100.0), found.x, found.multiplier) < 1e-4
 
 
 def test_single_precision_gives_the_solution_of_the_rounded_kernel():
@@ -371,7 +371,7 @@ def test_inputs_are_not_overwritten():
 def test_the_loops_run_uncompiled():
     code = """
 import numpy as np
-from kernelweave.solvers import smo
+from kernelweave.solvers.machines import smo
 Z = np.random.default_rng(0).normal(size=(12, 12))
 y = np.where(np.arange(12) < 6, 1.0, -1.0)
 for keywords in ({}, {"total": None}, {"groups": (y > 0).astype(int), "start": 0.5 * y}):
@@ -390,7 +390,7 @@ def test_a_multiplier_that_any_value_between_two_serves_is_their_middle():
     start = 0.01 * y
     start[0] = np.nextafter(start[0], 0.0)
     found = solve(K, -y, np.minimum(0, 0.01 * y), np.maximum(0, 0.01 * y), start=start, tol=1e-3)
-    assert abs(found.extra["multiplier"]) < 1e-3
+    assert abs(found.multiplier) < 1e-3
 
 
 @pytest.fixture
@@ -437,7 +437,7 @@ def test_a_shrunken_run_reaches_the_optimum(form, margin, shrinks, monkeypatch):
     assert 0 < min(shrinks) <= max(shrinks) < len(linear)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(expected.objective, rel=1e-9)
-    multiplier = found.extra["multiplier"]
+    multiplier = found.multiplier
     multiplier = multiplier[keywords["groups"]] if "groups" in keywords else multiplier
     assert violation(K.astype(float), linear, lower, upper, found.x, multiplier, keywords.get("index")) < 1e-4
 
@@ -450,7 +450,7 @@ def test_the_certificate_of_a_shrunken_run_is_over_all_variables(tol, margin, sh
     found = solve(K, linear, lower, upper, tol=tol)
     assert shrinks
     gradient = K @ found.x + linear
-    assert found.extra["gradient"] == pytest.approx(gradient, abs=1e-10)
+    assert found.gradient == pytest.approx(gradient, abs=1e-10)
     # The gap is piecewise linear in the multiplier, with kinks at the gradients.
     excess = gradient - gradient[:, None]
     gaps = np.maximum(excess * (found.x - lower), excess * (found.x - upper)).sum(axis=1)
@@ -470,7 +470,7 @@ def test_a_shrunken_run_on_an_indefinite_kernel_ends_in_a_stationary_point(total
     assert found.certificate.kind == "stationarity"
     assert found.status is Status.CONVERGED
     scale = np.abs(K @ found.x + linear).max()
-    assert violation(K, linear, lower, upper, found.x, found.extra["multiplier"]) <= 1e-6 * scale
+    assert violation(K, linear, lower, upper, found.x, found.multiplier) <= 1e-6 * scale
 
 
 def test_the_limit_on_pair_steps_is_kept_by_a_shrunken_run(shrinks):
@@ -489,4 +489,4 @@ def test_the_order_of_variables_that_share_rows_does_not_matter(total):
     arrays = (array[order] for array in (linear, lower, upper))
     mixed = solve(K, *arrays, total=total, tol=1e-10, index=keywords["index"][order])
     assert mixed.objective == pytest.approx(inorder.objective, rel=1e-9)
-    assert mixed.extra["gradient"] == pytest.approx(inorder.extra["gradient"][order], abs=1e-4)
+    assert mixed.gradient == pytest.approx(inorder.gradient[order], abs=1e-4)

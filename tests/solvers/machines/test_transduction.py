@@ -112,7 +112,7 @@ def test_the_objective_is_that_of_the_printed_problem(mean, s):
     machine = machine_of(y, cost, cost_unlabeled, mean, s)
     stack = stack_for([K], cost_unlabeled, mean)
     result = solve(stack, [machine], tol=1e-6)
-    point = result.extra["point"]
+    point = result.point
     half_norm = 0.5 * point.by_rows[:, 0] @ stack.combine(np.ones(1)) @ point.by_rows[:, 0]
     expected = printed_objective(machine, point.values[:, 0], half_norm)
     assert result.objective == pytest.approx(expected, rel=1e-12)
@@ -131,7 +131,7 @@ def test_the_certificate_bounds_the_distance_from_the_minimum_of_the_own_convex_
     assert result.status is Status.CONVERGED
     assert result.certificate.kind == "stationarity"
     assert result.certificate.relative <= 1e-4
-    point = result.extra["point"]
+    point = result.point
     slopes = machine.slopes(point.values[:, 0])
     np.testing.assert_array_equal(point.slopes[0], slopes)
     minimum, _ = problem_of(machine, [K], slopes)
@@ -151,7 +151,7 @@ def test_the_objective_falls_within_each_stage(mean):
         course = [record["objective"] for record in result.history if record["stage"] == stage]
         assert np.all(np.diff(course) <= ACCURATE * course[0])
     assert result.n_iter == len(result.history)
-    assert result.extra["n_solves"] == result.history[-1]["n_solves"] >= result.n_iter
+    assert result.n_solves == result.history[-1]["n_solves"] >= result.n_iter
 
 
 def test_machines_that_share_weights_solve_one_problem():
@@ -164,7 +164,7 @@ def test_machines_that_share_weights_solve_one_problem():
     # the second is the first with other signs, so the weights are the same and all costs twice
     assert both.objective == pytest.approx(2 * one.objective, rel=1e-6)
     np.testing.assert_allclose(both.x, one.x, atol=1e-3)
-    np.testing.assert_allclose(both.extra["point"].values[:, 0], -both.extra["point"].values[:, 1], atol=1e-3)
+    np.testing.assert_allclose(both.point.values[:, 0], -both.point.values[:, 1], atol=1e-3)
 
 
 def test_without_cost_of_unlabelled_points_the_problem_is_convex_and_solved_once():
@@ -240,7 +240,7 @@ def test_a_stretched_start_is_left_for_a_point_with_an_objective(share, stages):
     K = rbf_kernel(X, gamma=0.3)
     machine = machine_of(y, 0.01 * cost, share * cost_unlabeled, 0.0)
     result = solve(stack_for([K], cost_unlabeled, 0.0), [machine], stages=stages, tol=1e-5)
-    point = result.extra["point"]
+    point = result.point
     assert result.history[0]["stretched"]
     assert result.objective == pytest.approx(printed_objective(machine, point.values[:, 0], point.half_norm))
     assert all(np.isfinite(record["objective"]) for record in result.history)
@@ -289,7 +289,7 @@ def test_a_callback_that_stops_where_a_stage_ends_stops_the_others():
 
 def test_a_descent_ended_by_a_callback_has_the_objective_of_the_whole_problem():
     result, machine, _ = stopped(3)
-    point = result.extra["point"]
+    point = result.point
     assert result.objective == pytest.approx(printed_objective(machine, point.values[:, 0], point.half_norm))
 
 
@@ -299,7 +299,7 @@ def test_another_start_may_end_elsewhere_but_solves_the_same_problem():
     stack = stack_for([rbf_kernel(X)], cost_unlabeled, 0.0)
     start = [cost * np.random.default_rng(0).exponential(size=len(cost))]
     result = solve(stack, [machine], start=start, tol=1e-6)
-    point = result.extra["point"]
+    point = result.point
     assert result.objective == pytest.approx(printed_objective(machine, point.values[:, 0], point.half_norm))
     np.testing.assert_array_equal(machine.cost, cost)
 

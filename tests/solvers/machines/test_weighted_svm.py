@@ -4,7 +4,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave.solvers.machines import smo
 from kernelweave.solvers.machines.kernel_stack import Diagonal, KernelStack
-from kernelweave.solvers.machines.weighted_svm import FIRST_BOX, DualProblem, WeightedSVM
+from kernelweave.solvers.machines.weighted_svm import FIRST_BOX, WeightedSVM
+from kernelweave.solvers.margin import DualProblem
 
 SCALES = np.array([1.0, 2.0, 0.5])
 
@@ -38,7 +39,7 @@ def test_the_value_is_the_sum_of_those_of_the_machines():
     K = np.tensordot(WEIGHTS / SCALES, svm.stack.members, 1) + np.diag(np.linspace(0.0, 1.0, 30))
     alone = [smo.solve(K, p.linear, p.lower, p.upper, tol=1e-10) for p in svm.problems]
     assert value.dual == pytest.approx(-sum(one.objective for one in alone), rel=1e-9)
-    assert value.multipliers == pytest.approx([one.extra["multiplier"] for one in alone], abs=1e-4)
+    assert value.multipliers == pytest.approx([one.multiplier for one in alone], abs=1e-4)
     assert value.products.shape == (3, 30, 2)
     X = np.array(value.duals).T
     assert value.forms == pytest.approx(np.einsum("ic,kic->k", X, svm.stack.products(X)))

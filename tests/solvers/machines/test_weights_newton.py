@@ -6,8 +6,9 @@ from kernelweave.solvers import simplex
 from kernelweave.solvers.machines import weights_newton
 from kernelweave.solvers.machines.kernel_stack import KernelStack
 from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
-from kernelweave.solvers.machines.weighted_svm import DualProblem, WeightedSVM
+from kernelweave.solvers.machines.weighted_svm import WeightedSVM
 from kernelweave.solvers.machines.weights_newton import NewtonStep, _Model
+from kernelweave.solvers.margin import DualProblem
 from kernelweave.solvers.result import Status
 
 WEIGHTS = np.array([0.5, 0.2, 0.3])
@@ -68,7 +69,7 @@ def test_a_step_that_does_not_descend_gives_way_to_the_gradient_and_is_recorded(
     svm = machines(3)
     stack, problems = svm.stack, svm.problems
     best = solve_kernel_weights(stack, problems, tol=1e-8)
-    worst = np.eye(3)[np.argmin(best.extra["forms"])]
+    worst = np.eye(3)[np.argmin(best.forms)]
     monkeypatch.setattr(simplex, "minimise_quadratic", lambda H, c: worst)
     found = solve_kernel_weights(stack, problems, tol=1e-5)
     assert found.status is Status.CONVERGED

@@ -21,7 +21,7 @@ from .mixture import MIXTURE_CONSTRAINTS, REMEDIES, MixtureFit, MixtureOptions, 
 from .outcome import warn_unless_converged
 from .sample import Sample, bind, class_weights
 
-NU = Constraint(lambda value: is_positive(value) and float(value) <= 1, "a number above 0 and at most 1")
+NU = Constraint(lambda value: is_positive(value) and float(value) <= 1, ("a number above 0 and at most 1",))
 CG_BOOST_CONSTRAINTS = MIXTURE_CONSTRAINTS | {
     "penalty": one_of("l1", "l2", "rkhs"),
     "positive": BOOLEAN,

@@ -13,8 +13,8 @@ from sklearn.model_selection import train_test_split
 from ...kernels.bound_library import BoundLibrary
 from ...labels import Partition, labeled_values
 from ...solvers.columns.loop import RoundState
-from ...solvers.columns.masters import MasterSolution
-from ...solvers.result import Certificate, SolverResult, Status
+from ...solvers.columns.masters import ColumnResult, MasterSolution
+from ...solvers.result import Certificate, Status
 from .outputs import refuse_unlabeled, winners
 from .sample import Sample
 
@@ -110,7 +110,7 @@ class ValidationCurve:
         self.best = tuple((columns, new) for new, (columns, _) in zip(solutions, self.best, strict=True))
         self.scores[self._best_round] = self._score(self.best)
 
-    def best_results(self, results: Sequence[SolverResult]) -> list[SolverResult]:
+    def best_results(self, results: Sequence[ColumnResult]) -> list[ColumnResult]:
         """Return the results with the models of the best round; bounds proven later hold for them too."""
         out = []
         for result, (columns, solution) in zip(results, self.best, strict=True):
@@ -120,12 +120,6 @@ class ValidationCurve:
             stopped = self.stopped and result.status is Status.CALLBACK
             status = Status.VALIDATION if stopped or (earlier and result.status.converged) else result.status
             scored = [{**record, "validation_score": self.scores[record["iteration"] - 1]} for record in result.history]
-            extra = result.extra | {
-                "columns": columns,
-                "intercept": solution.intercept,
-                "signed_dual": solution.signed_dual,
-                "rho": solution.rho,
-            }
             out.append(
                 replace(
                     result,
@@ -134,7 +128,10 @@ class ValidationCurve:
                     certificate=certificate,
                     status=status,
                     history=tuple(scored),
-                    extra=extra,
+                    columns=columns,
+                    intercept=solution.intercept,
+                    signed_dual=solution.signed_dual,
+                    rho=solution.rho,
                 )
             )
         return out

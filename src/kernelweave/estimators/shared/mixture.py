@@ -16,12 +16,12 @@ from joblib import effective_n_jobs
 
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
-from ...parameters import CALLBACK, COUNT, JOBS, NON_NEGATIVE, NONE, POSITIVE, READ_LATER, VERBOSE, one_of
+from ...parameters import CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, Constraint, is_nonnegative, one_of
 from ...solvers.columns.loop import SETTLING, RoundState, exact_solution, generate_columns
-from ...solvers.columns.masters import Master
+from ...solvers.columns.masters import ColumnResult, Master
 from ...solvers.columns.rkhs_master import NotPSDError
 from ...solvers.margin import MarginRows
-from ...solvers.result import Certificate, SolverResult, Status
+from ...solvers.result import Certificate, Status
 from .centers import Centers
 from .early_stopping import Validation, ValidationCurve
 from .formulation import TOLERANCES, Formulation, diagonals
@@ -35,6 +35,7 @@ REMEDIES = {
     Status.PRECISION: SCALE_ADVICE,
     Status.SOLVER_FAILED: SCALE_ADVICE,
 }
+MEGABYTES = Constraint(is_nonnegative, ("a number of megabytes, 0 or more",))
 MIXTURE_CONSTRAINTS = {
     "kernels": READ_LATER,
     "column_scale": one_of("std", "norm", None),
@@ -42,7 +43,7 @@ MIXTURE_CONSTRAINTS = {
     "centers": READ_LATER,
     "max_time": NONE | POSITIVE,
     "tol": NONE | POSITIVE,
-    "cache_size": NON_NEGATIVE,
+    "cache_size": MEGABYTES,
     "n_jobs": JOBS,
     "callback": CALLBACK,
     "verbose": VERBOSE,
@@ -124,7 +125,7 @@ class MixtureFit:
     history: list[dict[str, Any]]
     n_iter: int
     rho: np.ndarray = field(metadata={"kept": False})
-    results: tuple[SolverResult, ...] = field(metadata={"kept": False})
+    results: tuple[ColumnResult, ...] = field(metadata={"kept": False})
 
 
 def fit_mixture(
@@ -244,20 +245,20 @@ class MixturePath:
         parts = [np.flatnonzero(at_errors), np.flatnonzero(~at_errors)]
         return [([p], rows) for rows in parts if len(rows) for p in self.bound.order]
 
-    def _assemble(self, results: Sequence[SolverResult], problems: Sequence[MarginRows]) -> MixtureFit:
+    def _assemble(self, results: Sequence[ColumnResult], problems: Sequence[MarginRows]) -> MixtureFit:
         """Turn the problems' coefficients into one expansion over the union of their columns."""
         bound, sample = self.bound, self.centers.sample
-        columns = np.unique(np.concatenate([result.extra["columns"][result.x != 0] for result in results]))
+        columns = np.unique(np.concatenate([result.columns[result.x != 0] for result in results]))
         penalized = np.zeros((len(columns), len(results)))
         for k, result in enumerate(results):
             used = result.x != 0
-            penalized[np.searchsorted(columns, result.extra["columns"][used]), k] = result.x[used]
+            penalized[np.searchsorted(columns, result.columns[used]), k] = result.x[used]
         coef = penalized / self.scale[columns, None]
-        intercept = np.array([result.extra["intercept"] for result in results]) - self._means(columns) @ coef
+        intercept = np.array([result.intercept for result in results]) - self._means(columns) @ coef
         expansion = KernelExpansion.from_columns(bound, columns, coef, intercept, sample.kept)
         penalties = self.options.formulation.penalties(bound, columns, penalized, self.scale[columns])
         dual = np.zeros((sample.n_given, len(results)))
-        dual[sample.kept[self.labeled]] = np.column_stack([result.extra["signed_dual"] for result in results])
+        dual[sample.kept[self.labeled]] = np.column_stack([result.signed_dual for result in results])
         f = expansion(sample.X[self.labeled])
         certified, rho = [], np.zeros(len(results))
         for k, (result, rows) in enumerate(zip(results, problems, strict=True)):
@@ -284,11 +285,11 @@ class MixturePath:
             results=tuple(certified),
         )
 
-    def _certify(self, result: SolverResult, objective: float) -> SolverResult:
+    def _certify(self, result: ColumnResult, objective: float) -> ColumnResult:
         """Return a result with objective and certificate of the model as it predicts, rounding included."""
         gap = max(0.0, objective - (result.objective - result.certificate.gap))
         status = result.status
-        if status.converged and gap > max(self.options.tol * abs(objective), result.extra["rounding"]):
+        if status.converged and gap > max(self.options.tol * abs(objective), result.rounding):
             status = Status.PRECISION
         certificate = Certificate(gap, objective, result.certificate.kind, scope=self.scope)
         return replace(result, objective=objective, certificate=certificate, status=status)

@@ -31,9 +31,9 @@ from typing import Any
 
 import numpy as np
 
-from ..result import Certificate, SolverResult, Status
+from ..result import Certificate, Status
 from .highs import OutOfTimeError, SolverFailedError
-from .masters import Master, MasterSolution, solve_exactly
+from .masters import ColumnResult, Master, MasterSolution, solve_exactly
 
 ENOUGH = 0.2  # of the columns that a round may add: with fewer it looks into the next stratum
 SMALL_STEPS = 10  # at least as many rounds fill a working set that has a limit, since early columns are poor choices
@@ -145,7 +145,7 @@ def generate_columns(
     batch: int | None = None,
     n_threads: int = 1,
     callback: Callable[[RoundState], object] | None = None,
-) -> list[SolverResult]:
+) -> list[ColumnResult]:
     """Solve the master problems over all columns that ``price`` walks.
 
     Parameters
@@ -178,8 +178,7 @@ def generate_columns(
 
     Returns
     -------
-    list of SolverResult
-        ``x`` holds the coefficients of the working set ``extra["columns"]``; ``extra["intercept"]`` the offset.
+    list of ColumnResult
     """
     problems = [_Problem(master, batch, max_columns) for master in masters]
     pool = _Pool(pool_size // len(problems)) if pool_size else None
@@ -469,21 +468,19 @@ def _best(problem: _Problem) -> tuple[np.ndarray, MasterSolution]:
     return problem.best
 
 
-def _result(problem: _Problem) -> SolverResult:
+def _result(problem: _Problem) -> ColumnResult:
     assert problem.status is not None
     columns, solution = _best(problem)
-    return SolverResult(
+    return ColumnResult(
         x=solution.coef,
         objective=solution.objective,
         certificate=Certificate(problem.gap, solution.objective),
         status=problem.status,
         n_iter=len(problem.history),
         history=tuple(problem.history),
-        extra={
-            "columns": columns,
-            "intercept": solution.intercept,
-            "signed_dual": solution.signed_dual,
-            "rho": solution.rho,
-            "rounding": problem.master.rounding,
-        },
+        columns=columns,
+        intercept=solution.intercept,
+        signed_dual=solution.signed_dual,
+        rho=solution.rho,
+        rounding=problem.master.rounding,
     )

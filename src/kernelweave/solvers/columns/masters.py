@@ -20,6 +20,7 @@ from typing import Literal, Protocol
 import numpy as np
 
 from ..margin import MarginRows
+from ..result import SolverResult
 
 ROUNDING = 1e-12  # of the largest value that the objective could have
 IDLE_ROUNDS = 3  # measured: 2 to 5 halve the working set and save 10 % of the time; 1 drops too eagerly
@@ -58,6 +59,29 @@ class MasterSolution:
     values: np.ndarray
     rho: float = 0.0
     exactly: Callable[[np.ndarray, np.ndarray, float], MasterSolution] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ColumnResult(SolverResult):
+    """Coefficients of a working set of columns.
+
+    Attributes
+    ----------
+    columns : ndarray of shape (n_columns,)
+        The working set, to which the coefficients ``x`` belong.
+    intercept : float
+    signed_dual : ndarray of shape (n_points,)
+    rho : float
+        The margin, where the problem chooses it.
+    rounding : float
+        What rounding may do to the objective.
+    """
+
+    columns: np.ndarray
+    intercept: float
+    signed_dual: np.ndarray
+    rho: float
+    rounding: float
 
 
 class Master(Protocol):

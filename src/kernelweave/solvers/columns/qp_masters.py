@@ -327,7 +327,7 @@ class _Dual:
         if self.positive:
             return self._solve_by_pieces(**problem)
         result = smo.solve(self._Q, tol=self.tol, **problem)
-        return result.x, result.extra["multiplier"]
+        return result.x, result.multiplier
 
     def _solve_by_pieces(
         self,
@@ -346,7 +346,7 @@ class _Dual:
             result = smo.solve(
                 self._Q, linear, lower, upper, start=v, index=index, groups=groups, total=total, tol=0.1 * self.tol
             )
-            multiplier = result.extra["multiplier"]
+            multiplier: Any = result.multiplier  # an array if there are groups
             v = self._search(v, result.x, linear, point)
             x = self._at_points(v, point)
             coef = self.coef(x)

@@ -35,15 +35,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
+from ..course import Course
 from ..loops import Array, compiled, solve_factored
 from ..machines.kernel_stack import KernelStack, Member
-from ..result import SolverResult, Status
+from ..result import Status
+from ..simplex import solve_definite
 from .matrix_fractional import RidgedStack
-from .simplex_newton import Callback, Course, finite, first_weights
+from .simplex_newton import Callback, DiscriminantResult, SimplexState, finite, first_weights
 
-__all__ = ["solve_joint_lmi"]
+__all__ = ["JointResult", "solve_joint_lmi"]
 
 SPREAD = 0.1  # share of equal weights in the start, which must not be zero anywhere
 FACTOR = 0.1  # of the barrier from one centre to the next
@@ -63,6 +64,22 @@ LEAST_RIDGE = 1e-15  # of a matrix with a unit diagonal that rounding made indef
 ENOUGH = 0.2  # of the tolerance, which the barrier takes at its lowest
 
 
+@dataclass(frozen=True, kw_only=True)
+class JointResult(DiscriminantResult):
+    r"""Weights of kernels on the unit simplex under one matrix inequality.
+
+    Attributes
+    ----------
+    bounds : ndarray of shape (n_columns,)
+        The :math:`t`.
+    exact : float
+        :math:`\operatorname{tr} S` at these weights.
+    """
+
+    bounds: np.ndarray
+    exact: float
+
+
 def solve_joint_lmi(
     kernels: KernelStack | Sequence[Member],
     H: np.ndarray,
@@ -72,7 +89,7 @@ def solve_joint_lmi(
     tol: float = 1e-6,
     max_iter: int = 100,
     callback: Callback | None = None,
-) -> SolverResult:
+) -> JointResult:
     r"""Minimise :math:`1^\top t` over weights on the unit simplex, with :math:`\operatorname{Diag}(t) \succeq S(w)`.
 
     Parameters
@@ -82,12 +99,14 @@ def solve_joint_lmi(
 
     Returns
     -------
-    SolverResult
-        As that of :func:`.solve_matrix_fractional`; no weight is exactly zero. The objective is :math:`1^\top t`;
-        ``extra`` has also "bounds", the :math:`t`, and "exact", the :math:`\operatorname{tr} S` at these weights.
+    JointResult
+        As that of :func:`.solve_matrix_fractional`; no weight is exactly zero. The objective is :math:`1^\top t`.
     """
     stack = RidgedStack(kernels, H, ridge)
-    n_weights, course = stack.n_weights, Course(tol, max_iter, callback, PATIENCE, LITTLE)
+    n_weights = stack.n_weights
+    course = Course[SimplexState, tuple[_Point, np.ndarray]](
+        SimplexState, tol, max_iter, callback, patience=PATIENCE, little=LITTLE
+    )
     weights = (1.0 - SPREAD) * first_weights(start, n_weights) + SPREAD / n_weights
     at = _Point(stack, weights, finite(stack.value(weights)))
     mu = at.exact / (n_weights + H.shape[1])
@@ -100,8 +119,8 @@ def solve_joint_lmi(
             mu = max(lowest, FACTOR * mu)
             centre = at.centre(mu, centre.t)
             gap, bounds = min((gap, bounds), (at.gap(centre), centre.t), key=lambda pair: pair[0])
-        extra = {"solved": at.Z, "forms": at.forms, "bounds": bounds, "exact": at.exact}
-        if course.ends(at.weights, float(bounds.sum()), gap, stack.n_cholesky, extra):
+        n_cholesky = stack.n_cholesky
+        if course.ends(at.weights, float(bounds.sum()), gap, (at, bounds), n_cholesky=n_cholesky):
             break
         step, decrement = at.newton_step(centre, multipliers)
         moved = _search(stack, at, centre, step, decrement)
@@ -110,7 +129,11 @@ def solve_joint_lmi(
             break
         multipliers = _next_multipliers(multipliers, at.weights, step, moved.weights, mu)
         at, centre, course.step = moved, moved.centre(mu, centre.t), "newton"
-    return stack.finished(course.result())
+    best, bounds = course.best.point
+    dual = stack.dual(best.Z)
+    return course.result(
+        JointResult, dual=dual, forms=best.forms, n_cholesky=n_cholesky, bounds=bounds, exact=best.exact
+    )
 
 
 def _next_multipliers(
@@ -164,7 +187,7 @@ class _Point:
         AQ = A @ self.Q
         hessian = np.einsum("icd,ldc->il", AQ, AQ) + 2.0 * np.einsum("cd,icld->il", A, self.gram)
         mixed = (E * (self.Q @ E)).sum(axis=1)  # (W Q_i W)_jj
-        return -np.trace(AQ, axis1=1, axis2=2), hessian - mixed @ _solve_definite(centre.W**2, mixed.T)
+        return -np.trace(AQ, axis1=1, axis2=2), hessian - mixed @ _solve_scaled(centre.W**2, mixed.T)
 
     def newton_step(self, centre: _Centre, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
         """Return Newton's step in w and the squared decrement."""
@@ -172,7 +195,7 @@ class _Point:
         gradient, hessian = self.derivatives(centre)
         gradient = gradient - 1.0 / w
         scaled = w[:, None] * hessian * w + np.diag(multipliers * w / centre.mu)  # in step / w
-        solutions = _solve_definite(scaled, np.array([-w * gradient, w]).T)
+        solutions = _solve_scaled(scaled, np.array([-w * gradient, w]).T)
         step = w * (solutions[:, 0] - solutions[:, 1] * (w @ solutions[:, 0]) / (w @ solutions[:, 1]))
         return step, -float(gradient @ step)
 
@@ -224,17 +247,11 @@ def _centre(S: np.ndarray, mu: float, t: np.ndarray | None = None) -> _Centre:
         level = max(mu, FACTOR * level)
 
 
-def _solve_definite(A: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve with a matrix that is positive definite but for rounding."""
+def _solve_scaled(A: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve with a matrix whose diagonal is brought to 1 first."""
     scale = 1.0 / np.sqrt(A.diagonal())
-    A, ridge = scale[:, None] * A * scale, 0.0
-    right = (scale * right.T).T
-    while ridge < 1.0:
-        _, solution, failed = dposv(A + ridge * np.eye(len(A)) if ridge else A, right)
-        if not failed:
-            return np.asarray((scale * solution.T).T)
-        ridge = max(100.0 * ridge, LEAST_RIDGE)
-    raise np.linalg.LinAlgError("A matrix that should be positive definite is far from it, or holds NaN.")
+    solution = solve_definite(scale[:, None] * A * scale, (scale * right.T).T, least=LEAST_RIDGE)
+    return np.asarray((scale * solution.T).T)
 
 
 # The classes are few, and the steps in t many: compiled, they cost next to nothing beside a factorisation of M.

@@ -33,8 +33,7 @@ import numpy as np
 from scipy.linalg.lapack import dgeqrf, dormqr, dpotrf, dtrtrs
 
 from ..machines.kernel_stack import Diagonal, Factor, KernelStack, Member
-from ..result import SolverResult
-from .simplex_newton import LARGEST, Callback, Derivatives, minimise_on_simplex
+from .simplex_newton import LARGEST, Callback, Derivatives, DiscriminantResult, minimise_on_simplex
 
 __all__ = ["RidgedStack", "beyond_precision", "class_indicator", "solve_matrix_fractional", "total_rank"]
 
@@ -83,7 +82,7 @@ def solve_matrix_fractional(
     tol: float = 1e-6,
     max_iter: int = 100,
     callback: Callback | None = None,
-) -> SolverResult:
+) -> DiscriminantResult:
     r"""Minimise :math:`\operatorname{tr} H^\top M(w)^{-1} H` over the weights of kernels on the unit simplex.
 
     Parameters
@@ -106,11 +105,11 @@ def solve_matrix_fractional(
 
     Returns
     -------
-    SolverResult
+    DiscriminantResult
         ``x`` holds the weights on the unit simplex: one for each kernel, and before them :math:`w_0` of the identity
         divided by the number of points where the ridge is learned. The ridge that with the kernels' weights, divided
-        by their sum, gives the same M up to a factor is :math:`w_0 / (m (1 - w_0))`. ``extra`` has the "dual"
-        :math:`M^{-1} H`, the "forms" :math:`\operatorname{tr} Z^\top B_i Z` and "n_cholesky".
+        by their sum, gives the same M up to a factor is :math:`w_0 / (m (1 - w_0))`. ``dual`` is
+        :math:`Z = M^{-1} H`, and ``forms`` are :math:`\operatorname{tr} Z^\top B_i Z`.
 
     Examples
     --------
@@ -121,7 +120,8 @@ def solve_matrix_fractional(
     (array([1., 0.]), 2.67)
     """
     stack = RidgedStack(kernels, H, ridge)
-    return stack.finished(minimise_on_simplex(stack, start=start, tol=tol, max_iter=max_iter, callback=callback))
+    found = minimise_on_simplex(stack, start=start, tol=tol, max_iter=max_iter, callback=callback)
+    return replace(found, dual=stack.dual(found.dual))
 
 
 class RidgedStack:
@@ -186,15 +186,10 @@ class RidgedStack:
         # exact up to the square of the residual H - MZ
         objective = 2.0 * np.vdot(self.columns, Z) - self.ridge * np.vdot(Z, Z) - self.weights @ forms
         noise = 10.0 * abs(objective - np.vdot(self.half, self.half)) + EPS * objective
-        extra = {"solved": Z, "forms": forms}
-        return Derivatives(float(objective), forms, 2.0 * solved @ solved.T, float(noise), extra)
+        return Derivatives(float(objective), forms, 2.0 * solved @ solved.T, float(noise), Z)
 
-    def finished(self, found: SolverResult) -> SolverResult:
-        """Return a result with the dual for all points and columns, not only for the independent columns."""
-        extra = dict(found.extra)
-        return replace(found, extra={"dual": self._dual(extra.pop("solved")), **extra})
-
-    def _dual(self, Z: np.ndarray) -> np.ndarray:
+    def dual(self, Z: np.ndarray) -> np.ndarray:
+        """Return the dual for all points and columns, not only for the independent columns."""
         if self.rotation is not None:
             reflectors, tau = self.rotation
             padded = np.zeros((self.n_points, Z.shape[1]), order="F")

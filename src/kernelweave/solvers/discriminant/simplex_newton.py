@@ -11,15 +11,15 @@ point bounds the optimum from below, as :math:`F` is convex:
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from .. import simplex
-from ..result import Certificate, SolverResult, Status
+from ..course import Course, CourseState
+from ..result import SolverResult, Status
 
 SUFFICIENT = 1e-4  # share of the decrease that the slope promises (Armijo)
 INSIDE = 0.99  # share of a step to the boundary that is taken where F is infinite on it
@@ -42,15 +42,15 @@ class Derivatives:
     hessian : ndarray of shape (n_weights, n_weights)
     noise : float
         By how much rounding may falsify the values that are compared.
-    extra : dict
-        What the result should carry.
+    solution : ndarray
+        What the function solved for, from which the dual follows.
     """
 
     objective: float
     forms: np.ndarray
     hessian: np.ndarray
     noise: float
-    extra: dict[str, Any]
+    solution: np.ndarray
 
 
 class Smooth(Protocol):
@@ -66,30 +66,36 @@ class Smooth(Protocol):
         """Return the derivatives at the weights of the last value, which was finite."""
 
 
-@dataclass(frozen=True)
-class SimplexState:
-    """What a callback sees after each step.
+@dataclass(frozen=True, kw_only=True)
+class SimplexState(CourseState):
+    """What a callback sees after each step: a :class:`.CourseState`, and
 
     Attributes
     ----------
-    iteration, n_cholesky : int
-        Steps, and factorisations, so far.
-    objective, gap, relative_gap : float
-    target : float
-        The relative gap at which it stops.
-    weights : ndarray of shape (n_weights,)
-    seconds : float
-        Time since the start.
+    n_cholesky : int
+        Factorisations so far.
     """
 
-    iteration: int
     n_cholesky: int
-    objective: float
-    gap: float
-    relative_gap: float
-    target: float
-    weights: np.ndarray
-    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscriminantResult(SolverResult):
+    """Weights of kernels on the unit simplex.
+
+    Attributes
+    ----------
+    dual : ndarray
+        The coefficients that belong to the weights.
+    forms : ndarray of shape (n_weights,)
+        Minus the gradient.
+    n_cholesky : int
+        Factorisations.
+    """
+
+    dual: np.ndarray
+    forms: np.ndarray
+    n_cholesky: int
 
 
 Callback = Callable[[SimplexState], object]
@@ -102,7 +108,7 @@ def minimise_on_simplex(
     tol: float = 1e-6,
     max_iter: int = 100,
     callback: Callback | None = None,
-) -> SolverResult:
+) -> DiscriminantResult:
     """Minimise a function of weights on the unit simplex.
 
     Parameters
@@ -119,16 +125,19 @@ def minimise_on_simplex(
 
     Returns
     -------
-    SolverResult
-        ``x`` holds the weights. ``history`` has a record a step, with the name of the step taken.
+    DiscriminantResult
+        ``x`` holds the weights, ``dual`` what the function solved for there. ``history`` has a record a step, with the
+        name of the step taken.
     """
-    course = Course(tol, max_iter, callback)
+    course = Course[SimplexState, Derivatives](SimplexState, tol, max_iter, callback, patience=N_STALLS)
     weights = first_weights(start, function.n_weights)
     if not np.isfinite(function.value(weights)):
         weights = 0.5 * (weights + np.full(len(weights), 1.0 / len(weights)))
         finite(function.value(weights))
     at = function.derivatives()
-    while not course.ends(weights, at.objective, _gap(weights, at.forms), function.n_cholesky, at.extra):
+    while not course.ends(
+        weights, at.objective, _gap(weights, at.forms), at, n_cholesky=(n_cholesky := function.n_cholesky)
+    ):
         moved = _newton_step(function, weights, at)
         course.step = "newton"
         if moved is None:
@@ -138,7 +147,8 @@ def minimise_on_simplex(
             course.status = Status.PRECISION
             break
         weights, at = moved, function.derivatives()
-    return course.result()
+    best = course.best.point
+    return course.result(DiscriminantResult, dual=best.solution, forms=best.forms, n_cholesky=n_cholesky)
 
 
 def first_weights(start: np.ndarray | None, n_weights: int) -> np.ndarray:
@@ -158,77 +168,6 @@ def finite(value: float) -> float:
             "too small beside them, or they hold NaN. Pass a larger ridge, or check the kernels."
         )
     return value
-
-
-class Course:
-    """The best point so far, the history, and why it ended.
-
-    Parameters
-    ----------
-    tol, max_iter, callback
-        As for :func:`minimise_on_simplex`.
-    patience : int
-        Steps in a row without progress after which rounding is to blame.
-    little : float
-        Share of the smallest gap that is no progress of the objective, however exact that is.
-    """
-
-    def __init__(
-        self, tol: float, max_iter: int, callback: Callback | None, patience: int = N_STALLS, little: float = 0.0
-    ):
-        self.tol, self.max_iter, self.callback, self.patience, self.little = tol, max_iter, callback, patience, little
-        self.history: list[dict[str, Any]] = []
-        self.started, self.step, self.n_stalls = time.perf_counter(), "start", 0
-        self.lowest = self.smallest = np.inf  # objective and gap
-        self.best: tuple[np.ndarray, float, float, dict[str, Any]] | None = None
-        self.status = Status.CONVERGED
-
-    def ends(self, weights: np.ndarray, objective: float, gap: float, n_cholesky: int, extra: dict[str, Any]) -> bool:
-        """Record a point; say whether it is the last."""
-        least = max(ROUNDING * abs(self.lowest), self.little * self.smallest)
-        stalled = len(self.history) > 0 and objective >= self.lowest - least and gap >= 0.9 * self.smallest
-        self.n_stalls = self.n_stalls + 1 if stalled else 0
-        if gap < self.smallest:
-            self.best = (weights, objective, gap, extra)
-        self.lowest, self.smallest = min(self.lowest, objective), min(self.smallest, gap)
-        state = SimplexState(
-            iteration=len(self.history),
-            n_cholesky=n_cholesky,
-            objective=objective,
-            gap=gap,
-            relative_gap=Certificate(gap, objective).relative,
-            target=self.tol,
-            weights=weights,
-            seconds=time.perf_counter() - self.started,
-        )
-        record = {key: item for key, item in vars(state).items() if key not in ("target", "weights")}
-        self.history.append({**record, "n_active": int(np.count_nonzero(weights)), "step": self.step})
-        asked = self.callback is not None and self.callback(state)
-        if state.relative_gap <= self.tol:
-            self.status = Status.CONVERGED
-        elif asked:
-            self.status = Status.CALLBACK
-        elif state.iteration >= self.max_iter:
-            self.status = Status.MAX_ITER
-        elif self.n_stalls >= self.patience:
-            self.status = Status.PRECISION
-        else:
-            return False
-        return True
-
-    def result(self) -> SolverResult:
-        """Return the point with the smallest gap."""
-        assert self.best is not None
-        weights, objective, gap, extra = self.best
-        return SolverResult(
-            x=weights,
-            objective=objective,
-            certificate=Certificate(gap, objective),
-            status=self.status,
-            n_iter=len(self.history) - 1,
-            history=tuple(self.history),
-            extra={**extra, "n_cholesky": self.history[-1]["n_cholesky"]},
-        )
 
 
 def _gap(weights: np.ndarray, forms: np.ndarray) -> float:

@@ -47,9 +47,9 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from ..machines.kernel_stack import Factor, KernelStack, Member
-from ..result import Certificate, SolverResult
+from ..result import Certificate
 from .matrix_fractional import LOW_RANK, beyond_precision, total_rank
-from .simplex_newton import LARGEST, Derivatives, SimplexState, minimise_on_simplex
+from .simplex_newton import LARGEST, Derivatives, DiscriminantResult, SimplexState, minimise_on_simplex
 
 __all__ = ["class_difference", "solve_within_scatter", "within_center"]
 
@@ -66,7 +66,7 @@ def solve_within_scatter(
     tol: float = 1e-6,
     max_iter: int = 100,
     callback: Callable[[SimplexState], object] | None = None,
-) -> SolverResult:
+) -> DiscriminantResult:
     r"""Maximise :math:`F_1(\theta)` over the weights of kernels on the unit simplex.
 
     Parameters
@@ -85,10 +85,10 @@ def solve_within_scatter(
 
     Returns
     -------
-    SolverResult
+    DiscriminantResult
         ``x`` holds the weights and the objective is :math:`F_1`; the certificate bounds how far it is *below* the
-        optimum. ``extra`` has the "dual" :math:`v / \lambda`, the coefficients of the best direction (7), the "forms"
-        :math:`v^\top G_i v / \lambda` and "n_cholesky".
+        optimum. ``dual`` is :math:`v / \lambda`, the coefficients of the best direction (7), and ``forms`` are
+        :math:`v^\top G_i v / \lambda`.
 
     Examples
     --------
@@ -107,11 +107,10 @@ def solve_within_scatter(
     problem = (_WithinFactors if few else _WithinScatter)(stack, signs, ridge, shares)
     seen = None if callback is None else lambda state: callback(replace(state, objective=-state.objective))
     found = minimise_on_simplex(problem, start=start, tol=tol, max_iter=max_iter, callback=seen)
-    extra = dict(found.extra)
     return replace(
         found,
         objective=-found.objective,
-        extra={"dual": problem.dual(extra.pop("solution")), **extra},
+        dual=problem.dual(found.dual),
         certificate=Certificate(found.certificate.gap, -found.objective),
         history=tuple({**record, "objective": -record["objective"]} for record in found.history),
     )
@@ -165,7 +164,7 @@ class _WithinScatter:
         forms = products @ self.v / self.ridge
         solved = dtrtrs(self.factor, np.asfortranarray(self._center(products.T)), lower=1)[0]
         hessian = 2.0 / self.ridge * (solved.T @ solved)
-        return Derivatives(-self.last, forms, hessian, self.noise, {"solution": self.z, "forms": forms})
+        return Derivatives(-self.last, forms, hessian, self.noise, self.z)
 
     def dual(self, z: np.ndarray) -> np.ndarray:
         """Return the coefficients of the best direction."""
@@ -213,7 +212,7 @@ class _WithinFactors:
         solved = dtrtrs(self.factor, np.asfortranarray(products.T), lower=1)[0]
         hessian = 2.0 / self.ridge * (solved.T @ solved)
         forms = self.squares / self.ridge
-        return Derivatives(-self.last, forms, hessian, self.noise, {"solution": self.x, "forms": forms})
+        return Derivatives(-self.last, forms, hessian, self.noise, self.x)
 
     def dual(self, x: np.ndarray) -> np.ndarray:
         """Return the coefficients of the best direction."""

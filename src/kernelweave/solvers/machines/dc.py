@@ -18,7 +18,8 @@ A. L. Yuille, A. Rangarajan: The concave-convex procedure. Neural Computation 15
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -46,6 +47,18 @@ class Point(Protocol):
 P = TypeVar("P", bound=Point)
 
 
+@dataclass(frozen=True, kw_only=True)
+class DescentResult(SolverResult, Generic[P]):
+    """Where the descent ended.
+
+    Attributes
+    ----------
+    point : Point
+    """
+
+    point: P
+
+
 def descend(
     inner: Callable[[P], tuple[P, float]],
     start: P,
@@ -53,7 +66,7 @@ def descend(
     tol: float,
     max_iter: int,
     callback: Callable[[dict[str, Any]], object] | None = None,
-) -> SolverResult:
+) -> DescentResult[P]:
     """Descend until a point minimises the convex problem that touches the objective there.
 
     Parameters
@@ -71,8 +84,8 @@ def descend(
 
     Returns
     -------
-    SolverResult
-        ``x`` holds the slopes and ``extra["point"]`` the point. The certificate is of stationarity; where the limit or
+    DescentResult
+        ``x`` holds the slopes. The certificate is of stationarity; where the limit or
         the callback ended the descent, it is that of the point before. The status is PRECISION where the convex
         problems are not solved accurately enough for the objective to go on falling.
     """
@@ -98,4 +111,4 @@ def descend(
         if status is not Status.MAX_ITER:
             break
     certificate = Certificate(gap, point.objective, "stationarity")
-    return SolverResult(point.slopes, point.objective, certificate, status, n_iter, tuple(history), {"point": point})
+    return DescentResult(point.slopes, point.objective, certificate, status, n_iter, tuple(history), point=point)

@@ -15,22 +15,21 @@ M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien: lp-norm multiple kernel learning. 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
 
 import numpy as np
 
-from ..result import Certificate, SolverResult, Status
+from ..course import Course, CourseState
+from ..margin import DualProblem
+from ..result import SolverResult
 from .kernel_stack import KernelStack
-from .weighted_svm import DualProblem, Value, WeightedSVM
+from .weighted_svm import Value, WeightedSVM
 from .weights_gradient import GroupLassoStep, ProjectedGradientStep, ReducedGradientStep, normalised
 from .weights_newton import NewtonStep
 
-__all__ = ["DualProblem", "MKLState", "Method", "solve_kernel_weights"]
+__all__ = ["METHODS", "MKLState", "WeightsResult", "solve_kernel_weights"]
 
-Method = Literal["newton", "projected_gradient", "reduced_gradient", "group_lasso"]
 Step = Callable[[Value], tuple[Value, str]]
 STEPS: dict[str, Callable[[WeightedSVM, Callable[[Value], float]], Step]] = {
     "newton": NewtonStep,
@@ -38,42 +37,51 @@ STEPS: dict[str, Callable[[WeightedSVM, Callable[[Value], float]], Step]] = {
     "reduced_gradient": ReducedGradientStep,
     "group_lasso": GroupLassoStep,
 }
+METHODS = tuple(STEPS)
 INNER = 0.1  # of the gap that is left, but not less than of the tolerance: the accuracy of the machines
 NEWTON_LEAVES = 0.1  # of the gap, or less: the next machines are made accurate for what will be left
 COARSEST = 3e-3  # accuracy of the first machines
 FINER = 0.1  # times the accuracy of the machines, where a step improves neither J nor the gap
 FINEST = 1e-8  # of the accuracy asked for at first: with stalls at this, rounding is to blame
 N_STALLS = 10  # in a row
-ROUNDING = 1e-13  # of J: a smaller decrease is none
 ONE_IN, FEWEST = 5, 100  # rows, and the least number of them, from which Newton's first weights are learned
 FEW_TOL = 1e-2  # relative gap of these weights: rows that are left out matter more than a smaller one
 SPREAD = 0.1  # share of equal weights in the start of the group-lasso updates, which cannot leave zero
 
 
-@dataclass(frozen=True)
-class MKLState:
-    """What a callback sees after each step.
+@dataclass(frozen=True, kw_only=True)
+class MKLState(CourseState):
+    """What a callback sees after each step: a :class:`.CourseState`, and
 
     Attributes
     ----------
-    iteration, n_solves : int
-        Steps, and machines trained, so far.
-    objective, gap, relative_gap : float
-    target : float
-        The relative gap at which it stops.
-    weights : ndarray of shape (n_kernels,)
-    seconds : float
-        Time since the start.
+    n_solves : int
+        How often the machines were trained so far.
     """
 
-    iteration: int
     n_solves: int
-    objective: float
-    gap: float
-    relative_gap: float
-    target: float
-    weights: np.ndarray
-    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightsResult(SolverResult):
+    """Weights of kernels, with the machines that have them.
+
+    Attributes
+    ----------
+    duals : list of ndarray of shape (n_variables,)
+        The signed duals of each machine.
+    multipliers : list of float
+        The offsets of the decision functions of the machines, with the other sign.
+    forms : ndarray of shape (n_kernels,), optional
+        The quadratic forms q; None where no weights were learned.
+    n_solves : int
+        How often each machine was trained on all points.
+    """
+
+    duals: list[np.ndarray]
+    multipliers: list[float]
+    forms: np.ndarray | None = None
+    n_solves: int
 
 
 def solve_kernel_weights(
@@ -82,13 +90,13 @@ def solve_kernel_weights(
     *,
     ridge: float | np.ndarray = 0.0,
     norm: float = 1.0,
-    method: Method = "newton",
+    method: str = "newton",
     start: np.ndarray | None = None,
     start_duals: Sequence[np.ndarray] | None = None,
     tol: float = 1e-3,
     max_iter: int = 1000,
     callback: Callable[[MKLState], object] | None = None,
-) -> SolverResult:
+) -> WeightsResult:
     r"""Minimise J over the weights of the kernels.
 
     Parameters
@@ -101,7 +109,8 @@ def solve_kernel_weights(
         Added to the diagonal of the combined kernel: 1/C for the squared hinge, whose box is infinite.
     norm : float
         1: the weights sum to 1. Larger, up to infinity: their norm is 1.
-    method : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}
+    method : str
+        One of ``METHODS``: "newton", "projected_gradient", "reduced_gradient", "group_lasso".
         The reduced gradient is for the norm 1 only.
     start : ndarray of shape (n_kernels,), optional
         Weights to start from, brought to norm 1; by default equal ones. Newton's method, where there are many points,
@@ -117,12 +126,10 @@ def solve_kernel_weights(
 
     Returns
     -------
-    SolverResult
+    WeightsResult
         ``x`` holds the weights; the objective is the primal value of the machines, which is J up to their own gap, and
-        the certificate bounds how far it is above the optimum. ``extra`` has the signed "duals" and the "multipliers"
-        of the machines (the offsets of their decision functions, with the other sign), the quadratic "forms" q, and
-        "n_solves", how often each machine was trained on all points. A step that was not of the method asked for says
-        so in ``history``.
+        the certificate bounds how far it is above the optimum. A step that was not of the method asked for says so in
+        ``history``.
 
     Examples
     --------
@@ -135,8 +142,9 @@ def solve_kernel_weights(
     if not norm >= 1.0:
         raise ValueError(f"norm must be at least 1; got {norm!r}. Below 1 the weights have many local optima.")
     machines = WeightedSVM(stack, problems, ridge, norm)
-    course = _Course(machines, tol, NEWTON_LEAVES if method == "newton" else 1.0, callback)
-    step = STEPS[method](machines, course.accuracy)
+    course = Course[MKLState, Value](MKLState, tol, max_iter, callback, patience=N_STALLS)
+    accuracy = _Accuracy(machines, tol, NEWTON_LEAVES if method == "newton" else 1.0)
+    step = STEPS[method](machines, accuracy)
     if start is None and start_duals is None and method == "newton":
         start = _weights_of_few(machines, max_iter)
     value = machines.solve(_first_weights(start, len(stack), norm, method), max(INNER * tol, COARSEST), start_duals)
@@ -145,12 +153,23 @@ def solve_kernel_weights(
             "J is infinite at the first weights: the box is, and the kernels do not separate the classes. Pass a "
             "ridge, a finite box, or weights to start from that include the identity."
         )
-    while not course.ends(value := course.refined(value), max_iter):
-        value, course.name = step(value)
-    return course.result()
+    value = accuracy.refined(value, 0)
+    while not course.ends(value.weights, value.objective, value.gap, value, n_solves=machines.n_solves):
+        accuracy.follow(course.n_stalls)
+        value, course.step = step(value)
+        value = accuracy.refined(value, course.n_stalls)
+    best = course.best.point
+    return course.result(
+        WeightsResult,
+        kind="duality gap" if best.proven else "stationarity",
+        duals=best.duals,
+        multipliers=best.multipliers,
+        forms=best.forms,
+        n_solves=machines.n_solves,
+    )
 
 
-def _first_weights(start: np.ndarray | None, n_kernels: int, norm: float, method: Method) -> np.ndarray:
+def _first_weights(start: np.ndarray | None, n_kernels: int, norm: float, method: str) -> np.ndarray:
     equal = normalised(np.ones(n_kernels), norm)
     if start is None:
         return equal
@@ -188,81 +207,26 @@ def _weights_of_few(machines: WeightedSVM, max_iter: int) -> np.ndarray | None:
     ).x
 
 
-class _Course:
-    """The best value so far, the history, and why it ended."""
+class _Accuracy:
+    """How accurate the machines must be: less than the weights, until these no longer improve."""
 
-    def __init__(self, machines: WeightedSVM, tol: float, leaves: float, callback: Callable[[MKLState], object] | None):
-        self.machines, self.tol, self.leaves, self.callback = machines, tol, leaves, callback
-        self.history: list[dict[str, Any]] = []
-        self.started, self.name = time.perf_counter(), "start"
-        self.n_stalls, self.fineness = 0, 1.0
-        self.best: Value | None = None
-        self.lowest = np.inf  # of the upper bounds on J
-        self.status = Status.CONVERGED
+    def __init__(self, machines: WeightedSVM, tol: float, leaves: float):
+        self.machines, self.tol, self.leaves, self.fineness = machines, tol, leaves, 1.0
 
-    def accuracy(self, value: Value) -> float:
+    def __call__(self, value: Value) -> float:
         """Return the relative accuracy of the machines after a value."""
         return self.fineness * max(INNER * self.tol, min(COARSEST, INNER * self.leaves * value.relative_gap))
 
-    def refined(self, value: Value) -> Value:
+    def follow(self, n_stalls: int) -> None:
+        """Ask for more where the last step improved neither J nor the gap."""
+        if n_stalls:
+            self.fineness = max(FINEST, FINER * self.fineness)
+
+    def refined(self, value: Value, n_stalls: int) -> Value:
         """Return the value with more accurate machines, if it is their gap that keeps it from the tolerance."""
         target = self.tol * abs(value.objective)
         if value.gap > target >= value.outer_gap / (1.0 - INNER):
             return self.machines.solve(value.weights, self.fineness * INNER * self.tol, start=value.duals)
-        if self.n_stalls > 1:
-            return self.machines.solve(value.weights, self.accuracy(value), start=value.duals)
+        if n_stalls > 1:
+            return self.machines.solve(value.weights, self(value), start=value.duals)
         return value
-
-    def ends(self, value: Value, max_iter: int) -> bool:
-        """Record a value; say whether it is the last."""
-        best = self.best
-        stalled = value.objective >= self.lowest - ROUNDING * abs(self.lowest) and best and value.gap >= 0.9 * best.gap
-        self.n_stalls = self.n_stalls + 1 if stalled else 0
-        self.fineness = max(FINEST, FINER * self.fineness) if stalled else self.fineness
-        self.lowest = min(self.lowest, value.objective)
-        if best is None or value.gap < best.gap:
-            self.best = value
-        state = MKLState(
-            iteration=len(self.history),
-            n_solves=self.machines.n_solves,
-            objective=value.objective,
-            gap=value.gap,
-            relative_gap=value.relative_gap,
-            target=self.tol,
-            weights=value.weights,
-            seconds=time.perf_counter() - self.started,
-        )
-        record = {key: item for key, item in vars(state).items() if key not in ("target", "weights")}
-        self.history.append({**record, "n_active": int(np.count_nonzero(value.weights)), "step": self.name})
-        asked = self.callback is not None and self.callback(state)
-        if value.relative_gap <= self.tol:
-            self.status = Status.CONVERGED
-        elif asked:
-            self.status = Status.CALLBACK
-        elif state.iteration >= max_iter:
-            self.status = Status.MAX_ITER
-        elif self.n_stalls >= N_STALLS and self.fineness == FINEST:
-            self.status = Status.PRECISION
-        else:
-            return False
-        return True
-
-    def result(self) -> SolverResult:
-        """Return the best value."""
-        value = self.best
-        assert value is not None
-        kind = "duality gap" if value.proven else "stationarity"
-        return SolverResult(
-            x=value.weights,
-            objective=value.objective,
-            certificate=Certificate(value.gap, value.objective, kind),
-            status=self.status,
-            n_iter=len(self.history) - 1,
-            history=tuple(self.history),
-            extra={
-                "duals": value.duals,
-                "multipliers": value.multipliers,
-                "forms": value.forms,
-                "n_solves": self.machines.n_solves,
-            },
-        )

@@ -15,8 +15,9 @@ from __future__ import annotations
 import numpy as np
 
 from ..loops import Array, compiled
-from ..result import Certificate, SolverResult, Status
+from ..result import Certificate, Status
 from . import smo
+from .smo import MachineResult
 
 SMALL = 3000  # variables: up to so many, a kernel matrix is formed
 N_SWEEPS = 5  # in a row, before the gradient of all variables is looked at again
@@ -37,7 +38,7 @@ def solve_low_rank(
     start: np.ndarray | None = None,
     tol: float = 1e-3,
     max_rounds: int = MAX_ROUNDS,
-) -> SolverResult:
+) -> MachineResult:
     """Minimise ``1/2 |Z'x|^2 + linear'x`` over a finite box.
 
     Parameters
@@ -55,7 +56,7 @@ def solve_low_rank(
 
     Returns
     -------
-    SolverResult
+    MachineResult
         As that of :func:`.smo.solve` without equality; ``n_iter`` counts rounds.
 
     Examples
@@ -94,8 +95,8 @@ def solve_low_rank(
         if len(active) > SMALL:  # those that violate most: sweeps crawl where features are ill-conditioned
             active = active[np.argpartition(violation[active], -SMALL)[-SMALL:]]
         _solve_small(Z, linear, lower, upper, rows, x, gradient, active, INNER * gap)
-    extra = {"multiplier": 0.0, "gradient": gradient}
-    return SolverResult(x, objective, Certificate(gap, objective), status, n_round, extra=extra)
+    certificate = Certificate(gap, objective)
+    return MachineResult(x, objective, certificate, status, n_round, multiplier=0.0, gradient=gradient)
 
 
 def _solve_small(

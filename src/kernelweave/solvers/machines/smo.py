@@ -30,6 +30,8 @@ active variables is one of the same form and solved likewise; what is said about
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
@@ -56,6 +58,26 @@ PAIR_STEP, NEWTON_STEP, FACTORISATION, READING, SHRINKING = 1.6e-9, 1e-4, 9e-12,
 OVERHEAD = 150  # variables: what a pair step of any size costs
 
 
+@dataclass(frozen=True, kw_only=True)
+class MachineResult(SolverResult):
+    """The signed duals of a machine.
+
+    Attributes
+    ----------
+    multiplier : float or ndarray of shape (n_groups,)
+        The middle of the interval of multipliers, before the optimum the one that proves most: an array if there are
+        groups, else a float; 0 without equality.
+    gradient : ndarray of shape (n_variables,)
+        ``Kx + linear``.
+    n_newton : int
+        Newton steps.
+    """
+
+    multiplier: float | np.ndarray
+    gradient: np.ndarray
+    n_newton: int = 0
+
+
 def solve(
     K: np.ndarray,
     linear: np.ndarray,
@@ -68,7 +90,7 @@ def solve(
     start: np.ndarray | None = None,
     tol: float = 1e-3,
     max_iter: int | None = None,
-) -> SolverResult:
+) -> MachineResult:
     r"""Minimise ``1/2 x'Kx + linear'x`` over a box, with the sum of all or of groups of variables fixed.
 
     Parameters
@@ -92,10 +114,8 @@ def solve(
 
     Returns
     -------
-    SolverResult
-        ``extra["multiplier"]`` is the middle of the interval of multipliers, before the optimum the one that proves
-        most: an array if there are groups, else a float; 0 without equality. ``extra["gradient"]`` is ``Kx + linear``.
-        ``n_iter`` counts pair steps and ``extra["n_newton"]`` Newton steps.
+    MachineResult
+        ``n_iter`` counts pair steps.
 
     Notes
     -----
@@ -120,13 +140,15 @@ def solve(
     back = np.argsort(order)
     kind = "duality gap" if descent.certified else "stationarity"
     multiplier = float(descent.multiplier[0]) if groups is None else descent.multiplier
-    return SolverResult(
+    return MachineResult(
         x=descent.x[back],
         objective=descent.objective,
         certificate=Certificate(descent.measure, descent.objective, kind),
         status=status,
         n_iter=descent.n_iter,
-        extra={"multiplier": multiplier, "gradient": descent.gradient[back], "n_newton": descent.n_newton},
+        multiplier=multiplier,
+        gradient=descent.gradient[back],
+        n_newton=descent.n_newton,
     )
 
 

@@ -32,13 +32,14 @@ from typing import Any
 
 import numpy as np
 
+from ..margin import DualProblem
 from ..result import Certificate, SolverResult, Status
 from .dc import descend
 from .kernel_stack import KernelStack
-from .weighted_svm import DualProblem
+from .kernel_weights import WeightsResult
 
 COPIES = np.array([[1.0], [-1.0]])  # the signs of an unlabelled point
-Train = Callable[[Sequence[DualProblem], np.ndarray | None, "list[np.ndarray] | None"], SolverResult]
+Train = Callable[[Sequence[DualProblem], np.ndarray | None, "list[np.ndarray] | None"], WeightsResult]
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +148,21 @@ class TransductivePoint:
     slopes: np.ndarray = field(default_factory=lambda: np.empty(0))
 
 
+@dataclass(frozen=True, kw_only=True)
+class TransductionResult(SolverResult):
+    """Where the machines ended.
+
+    Attributes
+    ----------
+    point : TransductivePoint
+    n_solves : int
+        How often each machine was trained.
+    """
+
+    point: TransductivePoint
+    n_solves: int
+
+
 def solve_transduction(
     stack: KernelStack,
     machines: Sequence[TransductiveMachine],
@@ -157,7 +173,7 @@ def solve_transduction(
     tol: float = 1e-3,
     max_iter: int = 100,
     callback: Callable[[dict[str, Any]], object] | None = None,
-) -> SolverResult:
+) -> TransductionResult:
     """Find a stationary point by convex problems, from the machines that labelled points alone give.
 
     Parameters
@@ -168,7 +184,7 @@ def solve_transduction(
         They share the weights.
     train : callable
         ``train(problems, weights, duals)`` solves the convex machines, started at weights and duals or at None: an
-        `SolverResult` as that of :func:`.solve_kernel_weights`.
+        `WeightsResult` as that of :func:`.solve_kernel_weights`.
     stages : sequence of float
         The unlabelled points cost these shares of what they cost, one after the other; the last is 1.
     start : sequence of ndarray of shape (n_labeled,), optional
@@ -182,17 +198,17 @@ def solve_transduction(
 
     Returns
     -------
-    SolverResult
-        ``x`` holds the weights, ``extra["point"]`` the `TransductivePoint`. Records of the history name their stage.
+    TransductionResult
+        ``x`` holds the weights. Records of the history name their stage.
     """
     begun, n_solves, stopped = time.perf_counter(), 0, False
     history: list[dict[str, Any]] = []
     convex = not any(machine.cost_unlabeled.any() for machine in machines)
 
-    def trained(problems: list[DualProblem], weights: Any, duals: Any) -> tuple[SolverResult, TransductivePoint]:
+    def trained(problems: list[DualProblem], weights: Any, duals: Any) -> tuple[WeightsResult, TransductivePoint]:
         nonlocal n_solves
         found = train(problems, weights, duals)
-        n_solves += int(found.extra["n_solves"])
+        n_solves += found.n_solves
         return found, _point(stack, machines, problems, found)
 
     first = machines if start is None else [replace(m, cost=c) for m, c in zip(machines, start, strict=True)]
@@ -217,7 +233,7 @@ def solve_transduction(
             return stopped
 
         result = descend(inner, _judged(staged, point, stretch=True), tol=tol, max_iter=max_iter, callback=told)
-        point = result.extra["point"]
+        point = result.point
         history += result.history
         if stopped:
             break
@@ -226,15 +242,23 @@ def solve_transduction(
         point, status = _judged(machines, point), Status.CALLBACK
         certificate = Certificate(np.inf, point.objective, "stationarity")
     certificate = replace(certificate, kind="duality gap") if convex else certificate
-    extra = {"point": point, "n_solves": n_solves}
-    return SolverResult(point.weights, point.objective, certificate, status, len(history), tuple(history), extra)
+    return TransductionResult(
+        x=point.weights,
+        objective=point.objective,
+        certificate=certificate,
+        status=status,
+        n_iter=len(history),
+        history=tuple(history),
+        point=point,
+        n_solves=n_solves,
+    )
 
 
 def _point(
-    stack: KernelStack, machines: Sequence[TransductiveMachine], problems: Sequence[DualProblem], found: SolverResult
+    stack: KernelStack, machines: Sequence[TransductiveMachine], problems: Sequence[DualProblem], found: WeightsResult
 ) -> TransductivePoint:
     """Return the point of trained machines, not yet judged."""
-    duals, multipliers = found.extra["duals"], found.extra["multipliers"]
+    duals, multipliers = found.duals, found.multipliers
     sums = [np.bincount(p.rows, weights=x, minlength=stack.n_points) for p, x in zip(problems, duals, strict=True)]
     by_rows = np.column_stack(sums)
     values = stack.combined_product(found.x, by_rows)

@@ -3,7 +3,8 @@ import pytest
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from kernelweave import RBF, FromCallable, KernelLibrary, Linear, Polynomial, Precomputed
-from kernelweave.estimators.stacking import StackedKernels, any_kernel, is_definite, require_memory, stack_kernels
+from kernelweave.estimators.shared.stacks import StackedKernels, stack_kernels
+from kernelweave.kernels.checks import is_semidefinite_about_its_center
 from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
 
 N = 40
@@ -64,11 +65,6 @@ def test_rows_too_far_from_the_origin_are_refused(kernel, offset):
 def test_rows_far_from_the_origin_are_taken_while_digits_last():
     found = stacked(Linear(), data=X + 1e3)
     assert found.scales == pytest.approx(stacked(Linear()).scales, rel=1e-6)
-
-
-def test_the_advice_fits_the_task():
-    assert any_kernel("MKLRegressor") == "CGBoostRegressor or SSMKRegressor, which take any kernel"
-    assert any_kernel("TSVMClassifier").startswith("CGBoostClassifier or SSMKClassifier")
 
 
 def test_some_rows_have_the_scale_of_all():
@@ -169,43 +165,6 @@ def test_the_scale_of_features_does_not_change_scaled_kernels(size, scale):
     np.testing.assert_allclose(K, matrix(plain.members[0]) / plain.scales[0], rtol=1e-10)
 
 
-def test_memory_is_asked_for_before_it_is_taken():
-    bound = KernelLibrary([RBF(), RBF(2.0)]).bind(X, np.random.default_rng(0))
-    require_memory("Me", bound, 100, "float64", "less")
-    with pytest.raises(MemoryError, match=r"Me keeps 2 kernels of 10,000,000 rows in memory, .* or less\.$"):
-        require_memory("Me", bound, 10_000_000, "float64", "less")
-    few = KernelLibrary([Linear()]).bind(np.zeros((10, 3)), np.random.default_rng(0))
-    require_memory("Me", few, 10_000_000, "float64", "less", by_features=True)  # three features a row
-    with pytest.raises(MemoryError):
-        require_memory("Me", few, 10_000_000, "float64", "less")
-
-
-# Definiteness
-
-
-def test_a_kernel_with_a_negative_direction_beside_the_constant_is_not_definite():
-    K = rbf_kernel(X)
-    assert is_definite(K)
-    assert is_definite(K - 5.0)  # the offset absorbs a constant
-    assert is_definite(np.ones((5, 5)))
-    assert not is_definite(K - 1.5 * np.eye(N))
-    direction = np.where(np.arange(N) % 2, 1.0, -1.0)
-    assert not is_definite(K - 0.1 * np.outer(direction, direction))
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_low_rank_is_definite_up_to_rounding(seed):
-    Z = np.random.default_rng(seed).normal(size=(60, 4))
-    assert is_definite(Z @ Z.T)
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_low_rank_is_definite_up_to_the_rounding_of_the_precision_it_is_kept_in(seed):
-    Z = np.random.default_rng(seed).normal(size=(60, 4))
-    members = stacked(Precomputed(Z @ Z.T), dtype="float32", data=np.arange(60)[:, None], share=np.full(60, 1 / 60))
-    assert is_definite(KernelStack(members.members, members.scales).combine(np.ones(1)), members.rounding)
-
-
 def test_stacked_kernels_hold_what_they_are_given():
     found = StackedKernels([np.eye(3)], np.ones(1))
     found.center(np.array([1.0, 0.0, 0.0]))
@@ -221,3 +180,12 @@ def test_centring_leaves_nothing_of_a_constant_kernel(value):
     assert not stacked.members[0].any()
     assert not stacked.members[1].Z.any()
     assert stacked.members[2].diagonal().min() > 0.5
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_low_rank_is_definite_up_to_the_rounding_of_the_precision_it_is_kept_in(seed):
+    Z = np.random.default_rng(seed).normal(size=(60, 4))
+    members = stacked(Precomputed(Z @ Z.T), dtype="float32", data=np.arange(60)[:, None], share=np.full(60, 1 / 60))
+    assert is_semidefinite_about_its_center(
+        KernelStack(members.members, members.scales).combine(np.ones(1)), members.rounding
+    )

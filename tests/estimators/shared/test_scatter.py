@@ -2,10 +2,10 @@ import numpy as np
 import pytest
 
 from kernelweave import RBF, KernelLibrary, Linear, ManifoldKernel, RKDAClassifier
-from kernelweave.estimators.base import Sample
-from kernelweave.estimators.rkda import LEAST
-from kernelweave.estimators.scatter import Scatter
-from kernelweave.estimators.stacking import stack_kernels
+from kernelweave.estimators.shared.discriminant import MIN_CENTROID_SCALE
+from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.scatter import Scatter
+from kernelweave.estimators.shared.stacks import stack_kernels
 from kernelweave.labels import partition
 from kernelweave.solvers.discriminant.matrix_fractional import class_indicator
 from kernelweave.solvers.machines import kernel_stack
@@ -18,7 +18,7 @@ def scatter(weight=None, y=None):
     y = np.arange(20) % 3 if y is None else y
     weight = np.ones(20) if weight is None else weight
     found = partition(y)
-    sample = Sample(X, weight, np.arange(20), 20, found, found)
+    sample = read_sample(Rows(X), found, weight)
     bound = KernelLibrary([RBF(0.5), Linear()]).bind(X, rng)
     raw = [kernel.block(slice(None), slice(None)) for kernel in bound.kernels]
     stacked = stack_kernels(bound, weight / weight.sum(), owner="Me", scale="trace", dtype="float64")
@@ -169,7 +169,7 @@ def test_the_variance_is_that_of_rows_projected_by_the_others(form, large, prior
     if priors is not None:  # the way to each is that of all rows, and its length that of rows by the others
         lengths = np.linalg.norm(centroids, axis=1)[:, None]
         ways = centroids / lengths
-        centroids = ways * np.maximum(np.sum(ways * reached, axis=1)[:, None], LEAST * lengths)
+        centroids = ways * np.maximum(np.sum(ways * reached, axis=1)[:, None], MIN_CENTROID_SCALE * lengths)
     np.testing.assert_allclose(model.centroids_, centroids, rtol=1e-5, atol=1e-6 * np.abs(centroids).max())
     variance = np.average(np.square(outside - centroids[y]).mean(axis=1), weights=weight)
     projected = model.transform(X)

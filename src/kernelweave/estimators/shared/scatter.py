@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 
-from ..labels import Partition
-from ..solvers.machines.kernel_stack import Factor, KernelStack, Member
-from .base import Sample
-from .stacking import StackedKernels
+from ...labels import Partition
+from ...solvers.machines.kernel_stack import Factor, KernelStack, Member
+from .sample import Sample
+from .stacks import StackedKernels
 
 ALMOST = 1e-12  # of the trace, added to the diagonal of what should not be singular
 EPS = float(np.finfo(float).eps)
@@ -25,14 +25,14 @@ class Scatter:
 
     def __init__(self, stacked: StackedKernels, sample: Sample):
         found: Partition = sample.partition
-        n_rows = len(sample.kept)
+        n_rows = sample.n_rows
         self.sample = sample
         self.total = float(sample.weight.sum())
         self.root = np.sqrt(sample.weight)
         direction = self.root / np.sqrt(self.total) - 1.0 / np.sqrt(n_rows)
         size = float(direction @ direction)
         self.mirror = direction * np.sqrt(2.0 / size) if size > np.finfo(float).eps else None
-        stacked.center(sample.weight / sample.weight.sum())
+        stacked.center(sample.share)
         members = [self._turned(member) for member in stacked.members]
         # Solvers think of n rows and divide the identity by n; a row of weight 2 is two. With kernels times total/n,
         # and indicators times its root, weights, ridge and objective are those of repeated rows.
@@ -59,7 +59,7 @@ class Scatter:
                 f'scatter="within" is for two classes and rows of equal weight; got {found.n_classes} classes'
                 + (" and different sample weights." if self.mirror is not None else ".")
             )
-        signs = np.zeros(len(self.sample.kept))
+        signs = np.zeros(self.sample.n_rows)
         signs[found.labeled] = found.signs(1)
         return signs
 

@@ -1,0 +1,332 @@
+r"""Discriminant analysis with learned kernel weights and ridge, on kernels that are bound.
+
+With centred kernels of unit trace :math:`B_i`, class indicators :math:`H` and
+:math:`M(w) = \lambda I + \sum_i w_i B_i`, the weights minimise :math:`\operatorname{tr} H^\top M(w)^{-1} H`, (34) and
+(41) of the RKDA paper. The directions are :math:`M^{-1} H U` with :math:`U` the eigenvectors of
+:math:`H^\top (I - \lambda M^{-1}) H`, and a row belongs to the class whose centroid is nearest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...kernels.bound_library import BoundLibrary
+from ...kernels.expansion import KernelExpansion
+from ...labels import Partition
+from ...solvers.discriminant.joint_lmi import solve_joint_lmi
+from ...solvers.discriminant.matrix_fractional import FLOOR, solve_matrix_fractional
+from ...solvers.discriminant.simplex_newton import DiscriminantResult, SimplexState
+from ...solvers.discriminant.within_scatter import solve_within_scatter
+from ...solvers.machines.kernel_stack import KernelStack
+from ...solvers.result import Status
+from ...warn import warn_caller
+from .composite import KernelWeights, composite_expansion, require_definite, weights_by_kernel
+from .memory import require_stack_memory
+from .outcome import Outcome, summarize, warn_unless_converged
+from .progress import announce
+from .sample import Sample
+from .scatter import Scatter, pooled
+from .stacks import stack_kernels
+
+NO_RIDGE = 1e-3  # a weight of the identity below this is as good as none
+NO_SPREAD = 1e-6  # of the variance of all rows: classes are not taken for narrower
+MIN_CENTROID_SCALE = 1e-3  # smallest shrinkage factor when held-out projections vanish
+TIE = 1e-9  # of the largest eigenvalue: eigenvalues that differ by less are equal
+NOTHING = 1e-12  # of the largest eigenvalue: directions below are rounding
+REMEDIES = {
+    Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
+    Status.PRECISION: "Raise the ridge or tol, or accept the certified gap.",
+}
+
+
+@dataclass(frozen=True)
+class DiscriminantOptions:
+    """What a discriminant is asked for.
+
+    Attributes
+    ----------
+    owner : str
+        Who asks, for messages.
+    ridge : float or None
+        None: learned.
+    weighting : {"learn", "uniform", "auto"}
+    formulation : {"exact", "joint"}
+    scatter : {"total", "within"}
+    priors : ndarray of shape (n_classes,)
+        Shares of the classes.
+    shrinks : bool
+        Whether centroids are where rows get that are projected by the others.
+    calibrated : bool
+        Whether the threshold between two classes is where such rows make the fewest errors.
+    tol, max_iter, dtype, callback, verbose
+        As the parameters of the estimator.
+    """
+
+    owner: str
+    ridge: float | None
+    weighting: str
+    formulation: str
+    scatter: str
+    priors: np.ndarray
+    shrinks: bool
+    calibrated: bool
+    tol: float
+    max_iter: int
+    dtype: str
+    callback: Callable[[SimplexState], object] | None
+    verbose: int
+
+
+@dataclass(frozen=True, eq=False)
+class NearestCentroid:
+    """Classes as normal distributions of equal variance about centroids; fields as the estimator's attributes.
+
+    Attributes
+    ----------
+    centroids : ndarray of shape (n_classes, n_components)
+    priors : ndarray of shape (n_classes,)
+    threshold : float
+        What the log ratio of two classes is compared with.
+    spread : float
+        The variance.
+    """
+
+    centroids: np.ndarray
+    priors: np.ndarray
+    threshold: float
+    spread: float = field(metadata={"kept": False})
+
+    def log_ratios(self, projected: np.ndarray) -> np.ndarray:
+        """Return how likely classes are at projections, in logarithms; for two, that of the second to the first."""
+        squares = np.square(projected[:, None] - self.centroids).sum(axis=2)
+        if len(self.priors) == 2:  # equal priors add nothing, not even rounding
+            squares, shares = squares[:, 1:] - squares[:, :1], self.priors[1:] / self.priors[0]
+        else:
+            shares = self.priors / self.priors.max()
+        return np.asarray(-0.5 * squares / self.spread + np.log(shares))
+
+    def decide(self, projected: np.ndarray) -> np.ndarray:
+        """Return decision values: of shape (n_rows, 1) for two classes, else (n_rows, n_classes)."""
+        values = self.log_ratios(projected)
+        return values - self.threshold if len(self.priors) == 2 else values
+
+
+@dataclass(frozen=True, eq=False)
+class DiscriminantFit:
+    """A discriminant; fields as the attributes of the estimator.
+
+    Attributes
+    ----------
+    expansion : KernelExpansion
+        The projections, as functions of a row.
+    intercept : ndarray of shape (n_components,)
+    n_evaluations : int
+    scalings : ndarray of shape (n_given, n_components)
+    ridge : float
+    n_solves : int
+        Cholesky factorisations.
+    by_kernel : KernelWeights
+    centers : NearestCentroid
+    outcome : Outcome
+    """
+
+    expansion: KernelExpansion
+    intercept: np.ndarray
+    n_evaluations: int
+    scalings: np.ndarray
+    ridge: float
+    n_solves: int
+    by_kernel: KernelWeights = field(metadata={"kept": False})
+    centers: NearestCentroid = field(metadata={"kept": False})
+    outcome: Outcome = field(metadata={"kept": False})
+
+
+def fit_discriminant(bound: BoundLibrary, sample: Sample, options: DiscriminantOptions) -> DiscriminantFit:
+    """Learn weights, ridge, directions and centroids from kernels that are tied to the rows of a sample."""
+    owner = options.owner
+    require_stack_memory(owner, bound, sample.n_rows, options.dtype, "n_landmarks=200", by_features=True)
+    stacked = stack_kernels(bound, sample.share, owner=owner, scale="trace", dtype=options.dtype)
+    scatter = Scatter(stacked, sample)
+    require_definite(owner, np.eye(len(bound.kernels)), scatter.stack, bound, stacked.rounding)
+    result, is_uniform = _solve(scatter, options)
+    weights, ridge, coef = _directions(result, scatter, options)
+    used = (weights / scatter.scales)[None]
+    expansion = composite_expansion(used, coef, np.zeros(coef.shape[1]), bound, sample.kept)
+    values = expansion(sample.X)
+    means = sample.share @ values
+    expansion.intercept -= means
+    left_out = scatter.left_out if options.scatter == "total" else scatter.left_out_within
+    by_kernel = weights_by_kernel(weights[None], bound.entries)
+    warn_unless_converged([result], options.tol, REMEDIES)
+    if options.ridge is None:
+        _warn_of_extreme_ridge(result.x, by_kernel, sample, is_uniform)
+    return DiscriminantFit(
+        expansion=expansion,
+        intercept=expansion.intercept,
+        n_evaluations=expansion.n_evaluations,
+        scalings=sample.spread(coef),
+        ridge=ridge,
+        n_solves=result.n_cholesky,
+        by_kernel=by_kernel,
+        centers=_centroids(values - means, left_out(values - means, coef, weights, ridge), sample, options),
+        outcome=summarize([result]),
+    )
+
+
+def _solve(scatter: Scatter, options: DiscriminantOptions) -> tuple[DiscriminantResult, bool]:
+    """Return the solution with learned weights or that with equal ones, and whether it is the latter."""
+    stack = scatter.plain_stack if options.scatter == "within" else scatter.stack
+    if options.weighting == "uniform":
+        return _solve_uniform(stack, scatter, options), True
+    learned = _solve_for(stack, scatter, options)
+    if options.weighting == "learn" or learned.status is Status.CALLBACK:
+        return learned, False
+    uniform = _solve_uniform(stack, scatter, options)
+    by_learned, by_uniform = (
+        scatter.left_out_errors(*_regression(result, scatter, options)) for result in (learned, uniform)
+    )
+    rows = scatter.sample.labeled_weight
+    better = by_learned - by_uniform
+    total = float(rows @ better)
+    deviation = float(np.sqrt(rows @ np.square(better - total / rows.sum())))  # of the total
+    is_uniform = total > deviation
+    if options.verbose:
+        announce(
+            f"{options.owner}: {'equal' if is_uniform else 'learned'} weights; squared error at held-out rows: "
+            f"{rows @ by_uniform:.4g} with equal, {rows @ by_learned:.4g} with learned weights"
+        )
+    chosen = uniform if is_uniform else learned
+    return replace(chosen, n_cholesky=learned.n_cholesky + uniform.n_cholesky), is_uniform
+
+
+def _solve_uniform(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
+    """Return the solution with equal weights, as if they had been learned."""
+    n_kernels, learns_ridge = len(stack), options.ridge is None
+    result = _solve_for(pooled(stack, 1.0 if learns_ridge else n_kernels), scatter, options)
+    equal = [result.x[0], *np.repeat(result.x[1], n_kernels)] if learns_ridge else np.full(n_kernels, 1.0 / n_kernels)
+    return replace(result, x=np.array(equal))
+
+
+def _solve_for(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
+    def on_step(state: SimplexState) -> bool:
+        if options.verbose:
+            announce(
+                f"{options.owner}: step {state.iteration}, objective {state.objective:.6g}, relative gap "
+                f"{state.relative_gap:.2e}, {state.seconds:.1f} s"
+            )
+        return bool(options.callback(state)) if options.callback is not None else False
+
+    limits: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "callback": on_step}
+    if options.scatter == "within":
+        assert options.ridge is not None
+        return solve_within_scatter(stack, scatter.signs(), ridge=options.ridge, **limits)
+    solve = solve_matrix_fractional if options.formulation == "exact" else solve_joint_lmi
+    return solve(stack, scatter.H, ridge=None if options.ridge is None else scatter.stretch * options.ridge, **limits)
+
+
+def _directions(
+    result: DiscriminantResult, scatter: Scatter, options: DiscriminantOptions
+) -> tuple[np.ndarray, float, np.ndarray]:
+    """Return the kernels' weights, the ridge, and coefficients of the directions for each row."""
+    if options.scatter == "within":
+        assert options.ridge is not None
+        coef = result.dual.reshape(-1, 1)
+        says_something = scatter.stack.combined_product(result.x, coef).any()
+        return result.x, options.ridge, coef if says_something else np.zeros_like(coef)
+    Z, weights, ridge = _regression(result, scatter, options)
+    between = scatter.H.T @ scatter.stack.combined_product(weights, Z)  # H'(I - ridge M^-1)H without cancellation
+    values, U = _axes(0.5 * (between + between.T) / scatter.stretch)
+    positive = values > NOTHING * max(float(values[0]), np.finfo(float).tiny)
+    scaled = np.where(positive, U / np.sqrt(np.where(positive, values, 1.0)), 0.0)
+    return weights, ridge, scatter.rows_of(Z @ scaled)
+
+
+def _regression(
+    result: DiscriminantResult, scatter: Scatter, options: DiscriminantOptions
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """Return Z, the inverse of ridge I + sum of weights B, times H; weights that sum to one; and the ridge."""
+    if options.ridge is not None:
+        return result.dual, result.x, options.ridge
+    own, weights = float(result.x[0]), result.x[1:]
+    kept = max(float(weights.sum()), np.finfo(float).eps)  # kernels of no use leave all to the identity
+    ridge = (own / scatter.total + FLOOR / scatter.stretch) / kept
+    weights = weights / kept if weights.any() else np.full(len(weights), 1.0 / len(weights))
+    return kept * result.dual, weights, float(ridge)
+
+
+def _centroids(
+    projected: np.ndarray, left_out: np.ndarray, sample: Sample, options: DiscriminantOptions
+) -> NearestCentroid:
+    """Return what classification needs: the centroids, the variance about them, and the threshold.
+
+    A flexible kernel puts the rows it has learned from where they should be; how far new rows get, and scatter, is seen
+    at rows that are projected by the others. That shortens the way from the mean of all to a centroid; it does not turn
+    it round, as the mean of the others, which lack a row of the class, would for kernels of no use.
+    """
+    partition: Partition = sample.partition
+    weight = sample.labeled_weight
+    inside, outside = projected[partition.labeled], left_out[partition.labeled]
+    totals = np.bincount(partition.codes, weights=weight, minlength=partition.n_classes)
+    means = (partition.indicator().T * weight) / totals[:, None]
+    centroids = means @ inside
+    if options.shrinks:
+        squares = np.maximum(np.square(centroids).sum(axis=1), np.finfo(float).tiny)
+        reached = np.einsum("kc,kc->k", centroids, means @ outside) / squares
+        centroids = centroids * np.maximum(reached, MIN_CENTROID_SCALE)[:, None]
+    within = weight @ np.square(outside - centroids[partition.codes]).mean(axis=1) / weight.sum()
+    size = weight @ np.square(inside).mean(axis=1) / weight.sum()
+    spread = max(float(within), NO_SPREAD * float(size), float(np.finfo(float).tiny) ** 0.5)
+    centers = NearestCentroid(centroids, options.priors, 0.0, spread)
+    if not (options.calibrated and partition.n_classes == 2):
+        return centers
+    return replace(centers, threshold=_best_cut(centers.log_ratios(outside)[:, 0], partition.codes, weight))
+
+
+def _warn_of_extreme_ridge(x: np.ndarray, by_kernel: KernelWeights, sample: Sample, is_uniform: bool) -> None:
+    """Warn where the identity has none of the weight, or all of it."""
+    if float(x[1:].sum()) < NO_RIDGE:
+        warn_caller(
+            f"The learned ridge leaves almost nothing to the kernels (their weights sum to {x[1:].sum():.1e}): they do "
+            "not tell the classes apart, or the rows count for too little; the sample weights, each a number of rows, "
+            f"sum to {sample.weight.sum():.3g}. Scale them to a mean of 1, or give a ridge."
+        )
+    elif float(x[0]) < NO_RIDGE and not is_uniform:
+        heaviest = max(by_kernel.kernel_weights, key=lambda record: float(record["weight"]))
+        warn_caller(
+            f"The learned ridge is almost zero (its weight is {x[0]:.1e}): narrow kernels stand in for it, above all "
+            f"{heaviest['name']} with the weight {heaviest['weight']:.2f}. Leave out kernels narrower than half the "
+            "median distance if you chose them, or give a ridge."
+        )
+
+
+def _axes(between: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return all but the smallest eigenvalue, falling, and eigenvectors that rounding and LAPACK have no part in.
+
+    Where a kernel interpolates, eigenvalues are equal and any rotation of their eigenvectors would do as well: they are
+    turned to the axes of the order of the classes in their space.
+    """
+    values, U = np.linalg.eigh(between)
+    values, U = values[:0:-1], U[:, :0:-1]
+    ends = np.flatnonzero(-np.diff(values) > TIE * abs(values[0])) + 1
+    turned = [V @ np.linalg.eigh(V.T @ (np.arange(len(U))[:, None] * V))[1] for V in np.split(U, ends, axis=1)]
+    U = np.hstack(turned)
+    largest = np.abs(U) >= (1.0 - TIE) * np.abs(U).max(axis=0)
+    last = len(U) - 1 - largest[::-1].argmax(axis=0)  # of equal entries, which are usual with two classes
+    return values, U * np.sign(U[last, np.arange(U.shape[1])])
+
+
+def _best_cut(values: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+    """Return a value above which rows of class 1, and below which rows of class 0, are told apart best."""
+    order = np.argsort(values)
+    ranked, classes, weight = values[order], codes[order], weight[order]
+    cuts = np.array([ranked[0] - 1.0, *(0.5 * (ranked[1:] + ranked[:-1])), ranked[-1] + 1.0])
+    missed = np.concatenate([[0.0], np.cumsum(np.where(classes == 1, weight, 0.0))])
+    mistaken = weight[classes == 0].sum() - np.concatenate([[0.0], np.cumsum(np.where(classes == 0, weight, 0.0))])
+    apart = np.concatenate([[True], ranked[1:] > ranked[:-1], [True]])  # nothing lies between equal values
+    cuts, errors = cuts[apart], (missed + mistaken)[apart]
+    cuts = cuts[errors <= errors.min() + NOTHING * weight.sum()]
+    return float(cuts[np.argmin(np.abs(cuts))])

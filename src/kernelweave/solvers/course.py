@@ -1,0 +1,144 @@
+"""The course of a method that moves weights of kernels: what it recorded, its best point, and why it ended."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from .result import Certificate, SolverResult, Status
+
+ROUNDING = 1e-13  # of the objective: a smaller decrease is none
+NO_SMALLER = 0.9  # of the smallest gap: a gap above is no progress
+
+
+@dataclass(frozen=True, kw_only=True)
+class CourseState:
+    """What a callback sees after each step.
+
+    Attributes
+    ----------
+    iteration : int
+        Steps so far.
+    objective, gap, relative_gap : float
+    target : float
+        The relative gap at which it stops.
+    weights : ndarray of shape (n_weights,)
+    seconds : float
+        Time since the start.
+    """
+
+    iteration: int
+    objective: float
+    gap: float
+    relative_gap: float
+    target: float
+    weights: np.ndarray
+    seconds: float
+
+
+S = TypeVar("S", bound=CourseState)
+P = TypeVar("P")
+R = TypeVar("R", bound=SolverResult)
+
+
+@dataclass(frozen=True)
+class Best(Generic[P]):
+    """The point with the smallest gap: weights, objective, gap, and what else the method knows there."""
+
+    weights: np.ndarray
+    objective: float
+    gap: float
+    point: P
+
+
+class Course(Generic[S, P]):
+    """The best point so far, the history, and why it ended.
+
+    Parameters
+    ----------
+    state : type
+        The `CourseState` that the callback gets.
+    tol : float
+        Stop when the duality gap is at most ``tol`` times the absolute objective.
+    max_iter : int
+        Largest number of steps.
+    callback : callable, optional
+        Called with a state after each step; a true answer stops.
+    patience : int
+        Steps in a row that lower neither the objective nor the gap, after which rounding is to blame.
+    little : float
+        Share of the smallest gap that is no progress of the objective, however exact that is.
+
+    Attributes
+    ----------
+    step : str
+        The name of the step that led to the next point.
+    n_stalls : int
+        Steps in a row without progress.
+    """
+
+    def __init__(
+        self,
+        state: type[S],
+        tol: float,
+        max_iter: int,
+        callback: Callable[[S], object] | None,
+        *,
+        patience: int,
+        little: float = 0.0,
+    ):
+        self.state, self.tol, self.max_iter, self.callback = state, tol, max_iter, callback
+        self.patience, self.little = patience, little
+        self.history: list[dict[str, Any]] = []
+        self.started, self.step, self.n_stalls = time.perf_counter(), "start", 0
+        self.lowest = self.smallest = np.inf  # objective and gap
+        self._best: Best[P] | None = None
+        self.status = Status.CONVERGED
+
+    def ends(self, weights: np.ndarray, objective: float, gap: float, point: P, **count: int) -> bool:
+        """Record a point, and what the state counts of it; say whether it is the last."""
+        least = max(ROUNDING * abs(self.lowest), self.little * self.smallest)
+        stalled = len(self.history) > 0 and objective >= self.lowest - least and gap >= NO_SMALLER * self.smallest
+        self.n_stalls = self.n_stalls + 1 if stalled else 0
+        if self._best is None or gap < self.smallest:
+            self._best = Best(weights, objective, gap, point)
+        self.lowest, self.smallest = min(self.lowest, objective), min(self.smallest, gap)
+        iteration, relative_gap = len(self.history), Certificate(gap, objective).relative
+        record: dict[str, Any] = {"iteration": iteration, **count, "objective": objective, "gap": gap}
+        record |= {"relative_gap": relative_gap, "seconds": time.perf_counter() - self.started}
+        self.history.append({**record, "n_active": int(np.count_nonzero(weights)), "step": self.step})
+        asked = self.callback is not None and self.callback(self.state(**record, target=self.tol, weights=weights))
+        if relative_gap <= self.tol:
+            self.status = Status.CONVERGED
+        elif asked:
+            self.status = Status.CALLBACK
+        elif iteration >= self.max_iter:
+            self.status = Status.MAX_ITER
+        elif self.n_stalls >= self.patience:
+            self.status = Status.PRECISION
+        else:
+            return False
+        return True
+
+    @property
+    def best(self) -> Best[P]:
+        """The point with the smallest gap."""
+        assert self._best is not None  # a method ends no earlier than at its first point
+        return self._best
+
+    def result(self, result: type[R], *, kind: str = "duality gap", **found: Any) -> R:
+        """Return the best point as a result of this type, with what else was found there."""
+        best = self.best
+        return result(
+            x=best.weights,
+            objective=best.objective,
+            certificate=Certificate(best.gap, best.objective, kind),
+            status=self.status,
+            n_iter=len(self.history) - 1,
+            history=tuple(self.history),
+            **found,
+        )
