@@ -334,3 +334,9 @@ def test_fitted_copies_of_an_estimator_come_in_the_order_of_the_costs():
     assert not hasattr(estimator, "expansion_")
     for model in models:
         assert model.objective_ == pytest.approx(clone(model).fit(X, Y).objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [CGBoostClassifier(nu=0.1), CGBoostRegressor(validation_fraction=0.2)])
+def test_fitted_copies_differ_in_their_cost_only(estimator):
+    with pytest.raises(ValueError, match="A path over C needs an estimator with nu=None and validation_fraction=None"):
+        estimator.fit_path(X, Y, [1.0])

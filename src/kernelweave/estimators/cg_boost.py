@@ -23,6 +23,7 @@ from .shared.cg_boost import (
     class_problems,
     fit_cg_boost,
     precisions,
+    require_path,
 )
 from .shared.early_stopping import (
     HeldOut,
@@ -252,14 +253,8 @@ class CGBoostClassifier(KernelClassifier):
         self._check_parameters()
         owner, rng = type(self).__name__, self._rng()
         require_validation(owner, X_val, y_val, self.validation_fraction)
-        rows = self._read_rows(X, precisions(self.penalty))
-        sample = read_sample(rows, read_all_labels(y, owner), sample_weight)
-        held = None
-        if X_val is not None:
-            held = HeldOut(
-                self._read_rows(X_val, rows.dtypes, like=rows).X,
-                read_validation_classes(y_val, sample.partition, owner),
-            )
+        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
+        held = self._read_held_out(X_val, y_val, sample)
         sample, held = hold_out(sample, self.validation_fraction, rng, held)
         validation = watch_accuracy(held, sample.partition.classes, self.n_iter_no_change)
         problems = class_problems(sample, self.C, self.nu, self.class_weight, self.intercept)
@@ -286,14 +281,11 @@ class CGBoostClassifier(KernelClassifier):
             Rows on which the copies are to be scored; they are checked before the first fit, and not used.
         """
         self._check_parameters()
+        require_path(self.nu, self.validation_fraction)
         owner, rng, Cs = type(self).__name__, self._rng(), [float(C) for C in Cs]
-        rows = self._read_rows(X, precisions(self.penalty))
-        sample = read_sample(rows, read_all_labels(y, owner), sample_weight)
-        if X_val is not None:
-            HeldOut(
-                self._read_rows(X_val, rows.dtypes, like=rows).X,
-                read_validation_classes(y_val, sample.partition, owner),
-            )
+        require_validation(owner, X_val, y_val)
+        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
+        self._read_held_out(X_val, y_val, sample)
         problems = [class_problems(sample, C, None, self.class_weight, self.intercept) for C in Cs]
         library, fits = fit_cg_boost(owner, self.get_params(deep=False), sample, problems, rng)
         copies = [copy.copy(self).set_params(C=C) for C in Cs]
@@ -310,6 +302,13 @@ class CGBoostClassifier(KernelClassifier):
         fit : MixtureFit
         """
         return self._keep(sample, library, fit, classes_=sample.partition.classes.copy())
+
+    def _read_held_out(self, X_val: Any, y_val: Any, sample: Sample) -> HeldOut | None:
+        """Check validation rows against those of a fit; None where there are none."""
+        if X_val is None:
+            return None
+        X_val = self._read_rows(X_val, sample.rows.dtypes, like=sample.rows).X
+        return HeldOut(X_val, read_validation_classes(y_val, sample.partition, type(self).__name__))
 
 
 class CGBoostRegressor(KernelRegressor):
@@ -422,11 +421,8 @@ class CGBoostRegressor(KernelRegressor):
         self._check_parameters()
         owner, rng = type(self).__name__, self._rng()
         require_validation(owner, X_val, y_val, self.validation_fraction)
-        rows = self._read_rows(X, precisions(self.penalty))
-        sample = read_sample(rows, read_all_numbers(y, owner), sample_weight)
-        held = None
-        if X_val is not None:
-            held = HeldOut(self._read_rows(X_val, rows.dtypes, like=rows).X, read_all_numbers(y_val, owner).targets)
+        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_numbers(y, owner), sample_weight)
+        held = self._read_held_out(X_val, y_val, sample)
         sample, held = hold_out(sample, self.validation_fraction, rng, held)
         validation = watch_r2(held, self.n_iter_no_change)
         problems = [regression_rows(sample.partition.targets, self.epsilon, self.C * sample.weight)]
@@ -450,11 +446,11 @@ class CGBoostRegressor(KernelRegressor):
             Rows on which the copies are to be scored; they are checked before the first fit, and not used.
         """
         self._check_parameters()
+        require_path(None, self.validation_fraction)
         owner, rng, Cs = type(self).__name__, self._rng(), [float(C) for C in Cs]
-        rows = self._read_rows(X, precisions(self.penalty))
-        sample = read_sample(rows, read_all_numbers(y, owner), sample_weight)
-        if X_val is not None:
-            HeldOut(self._read_rows(X_val, rows.dtypes, like=rows).X, read_all_numbers(y_val, owner).targets)
+        require_validation(owner, X_val, y_val)
+        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_numbers(y, owner), sample_weight)
+        self._read_held_out(X_val, y_val, sample)
         problems = [[regression_rows(sample.partition.targets, self.epsilon, C * sample.weight)] for C in Cs]
         library, fits = fit_cg_boost(owner, self.get_params(deep=False), sample, problems, rng)
         copies = [copy.copy(self).set_params(C=C) for C in Cs]
@@ -471,3 +467,10 @@ class CGBoostRegressor(KernelRegressor):
         fit : MixtureFit
         """
         return self._keep(sample, library, fit)
+
+    def _read_held_out(self, X_val: Any, y_val: Any, sample: Sample) -> HeldOut | None:
+        """Check validation rows against those of a fit; None where there are none."""
+        if X_val is None:
+            return None
+        X_val = self._read_rows(X_val, sample.rows.dtypes, like=sample.rows).X
+        return HeldOut(X_val, read_all_numbers(y_val, type(self).__name__).targets)

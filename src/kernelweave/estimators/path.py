@@ -111,9 +111,6 @@ def cg_boost_path(
     base = clone(CGBoostClassifier() if estimator is None else estimator)
     if not isinstance(base, CGBoostClassifier | CGBoostRegressor):
         raise TypeError(f"cg_boost_path takes a CGBoostClassifier or CGBoostRegressor; got {base!r}.")
-    chooses_margin = isinstance(base, CGBoostClassifier) and base.nu is not None
-    if chooses_margin or base.validation_fraction is not None:
-        raise ValueError("A path over C needs an estimator with nu=None and validation_fraction=None.")
     require_validation("cg_boost_path", X_val, y_val)
     values = path_values("cg_boost_path", Cs)
     return tabulate_path(values, base.fit_path(X, y, values, sample_weight, X_val=X_val, y_val=y_val), X_val, y_val)

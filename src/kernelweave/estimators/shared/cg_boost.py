@@ -96,6 +96,12 @@ def precisions(penalty: str) -> tuple[str, ...]:
     return ("float64",) if penalty == "rkhs" else FLOATS
 
 
+def require_path(nu: float | None, validation_fraction: float | None) -> None:
+    """Refuse parameters that have no path over C."""
+    if nu is not None or validation_fraction is not None:
+        raise ValueError("A path over C needs an estimator with nu=None and validation_fraction=None.")
+
+
 def class_problems(
     sample: Sample, C: float, nu: float | None, class_weight: Any, intercept: str | None
 ) -> list[MarginRows]:
