@@ -33,7 +33,7 @@ from kernelweave import (
     rbf_family,
 )
 from kernelweave.estimators import ssmk
-from kernelweave.kernels import library
+from kernelweave.kernels import defaults
 from kernelweave.solvers.margin import classification_rows
 from kernelweave.solvers.result import Status
 
@@ -428,7 +428,12 @@ BAD_INPUT = {
     "C of zero": (SSMKClassifier(C=0), X0, Y0, "C=0; expected a positive finite number"),
     "tol of zero": (SSMKClassifier(tol=0.0), X0, Y0, "tol=0.0"),
     "max_columns of zero": (SSMKClassifier(max_columns=0), X0, Y0, "max_columns=0"),
-    "unknown column_scale": (SSMKClassifier(column_scale="max"), X0, Y0, "column_scale='max'; expected one of"),
+    "unknown column_scale": (
+        SSMKClassifier(column_scale="max"),
+        X0,
+        Y0,
+        'column_scale=.max.; expected "std", "norm" or None',
+    ),
     "an array as column_scale": (SSMKClassifier(column_scale=np.ones(3)), X0, Y0, "column_scale="),
     "a word as verbose": (SSMKClassifier(verbose="a"), X0, Y0, "verbose='a'"),
     "a word as n_jobs": (SSMKClassifier(n_jobs="a"), X0, Y0, "n_jobs='a'"),
@@ -486,7 +491,7 @@ def test_deformed_kernels_join_the_default_library_where_rows_are_unlabeled(monk
     assert sum("ManifoldKernel" in name for name in with_graph.library_.names) == 4
     assert not any("ManifoldKernel" in name for name in plain.library_.names)
     assert "deformed" not in with_graph.certificate_.scope
-    monkeypatch.setattr(library, "MANIFOLD_ROWS", 100)
+    monkeypatch.setattr(defaults, "MANIFOLD_ROWS", 100)
     monkeypatch.setattr(ssmk, "MANIFOLD_ROWS", 100)
     large = SSMKClassifier(random_state=0).fit(X, y)
     assert large.library_ == plain.library_

@@ -23,10 +23,10 @@ from ...solvers.machines.kernel_weights import METHODS, MKLState, WeightsResult,
 from ...solvers.machines.weighted_svm import WeightedSVM
 from ...solvers.margin import DualProblem, MarginRows, classification_rows, regression_rows
 from ...solvers.result import Certificate, Status
-from ..progress import announce
 from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
 from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
+from .progress import announce
 from .sample import Sample, class_weights
 from .stacks import stack_kernels
 

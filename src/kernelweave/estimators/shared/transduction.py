@@ -24,7 +24,6 @@ from ...solvers.machines.transduction import TransductionResult, TransductiveMac
 from ...solvers.margin import DualProblem
 from ...solvers.result import Status
 from ...warn import warn_caller
-from ..progress import announce
 from .composite import composite_expansion, require_definite
 from .machine import (
     MACHINE_CONSTRAINTS,
@@ -37,6 +36,7 @@ from .machine import (
 from .memory import require_stack_memory
 from .outcome import summarize, warn_unless_converged
 from .outputs import transduced_classes, winners
+from .progress import announce
 from .sample import Sample, class_weights
 from .stacks import StackedKernels, stack_kernels
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from kernelweave import SSMKClassifier
-from kernelweave.estimators.progress import fraction_done, progress
+from kernelweave.estimators.shared.progress import fraction_done, progress
 
 
 def state(iteration, gap, n_open=1):
@@ -36,7 +36,7 @@ def test_silence_by_default(data, capsys):
 def test_a_line_for_each_round(data, capsys):
     model = SSMKClassifier(verbose=2).fit(*data)
     lines = capsys.readouterr().err.splitlines()
-    assert "10 kernels x 40 centres; to look at all columns once takes about" in lines[0]
+    assert "10 kernels x 40 centres; one pass over all columns takes about" in lines[0]
     assert len(lines) == 1 + model.n_iter_
     assert "relative gap" in lines[1]
 
