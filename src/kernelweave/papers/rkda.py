@@ -131,7 +131,7 @@ def figure(cell: Cell, fast: bool) -> dict[str, Any]:
 def fit(chosen: Any, train: Sample) -> Any:
     """Fit without the warning that narrow kernels stand in for a learned ridge: with the paper's widths they all do."""
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="The learned ridge is next to nothing")
+        warnings.filterwarnings("ignore", message="The learned ridge is almost zero")
         return chosen.fit(*train)
 
 
