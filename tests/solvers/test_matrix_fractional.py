@@ -33,9 +33,14 @@ def check_against_the_sdp(kernels, H, ridge, *, divided=False):
     found = solve(kernels, H, ridge=ridge)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(optimum, rel=1e-6)
-    assert objective(kernels, H, ridge, found.x) == pytest.approx(optimum, rel=1e-6)
-    assert -1e-7 * optimum <= found.objective - optimum <= found.certificate.gap + 1e-7 * optimum
-    assert objective(kernels, H, ridge, oracle.weights * traces(kernels, ridge)) == pytest.approx(optimum, rel=1e-6)
+    # Clarabel's constraints hold up to 1e-7 where the ridge is tiny, and by as much its optimum may be too low: what
+    # counts for the certificate is the value of its weights.
+    both = found.x, oracle.weights * traces(kernels, ridge)
+    own, theirs = (objective(kernels, H, ridge, weights / weights.sum()) for weights in both)
+    assert own == pytest.approx(optimum, rel=1e-6)
+    assert theirs == pytest.approx(optimum, rel=1e-6)
+    assert found.objective == pytest.approx(own, rel=1e-8)
+    assert found.objective - found.certificate.gap <= theirs * (1 + 1e-8)
 
 
 @pytest.mark.parametrize("seed", QUICK)
