@@ -1,7 +1,7 @@
 # Needs make and Python >= 3.11; everything else goes into .venv. Another interpreter: make PYTHON=python3.12 test
 PYTHON ?= python3
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest lint format wheel-check clean
+.PHONY: help demo test test-all test-lowest test-processors test-other-processor lint format wheel-check clean
 
 # All paths are relative and tools run as `python -m`, so that a folder name with spaces does no harm.
 PY := .venv/bin/python
@@ -24,7 +24,7 @@ test test-all test-lowest: export OMP_NUM_THREADS = 1
 test test-all test-lowest: export MKL_NUM_THREADS = 1
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED) ## install, and fill in the labels of scikit-learn's digits from 100 of them
 	$(PY) examples/digits.py
@@ -37,6 +37,16 @@ test-all: $(INSTALLED_TEST) ## run all tests
 
 test-lowest: $(LOWEST) ## run the tests with the lowest versions that pyproject.toml allows
 	$(PYTEST)
+
+# A subset: make test-processors CORES="Haswell baseline" THREADS="1" TESTS="tests/kernels"
+CORES ?=
+THREADS ?= 1 2
+TESTS ?=
+test-processors: $(INSTALLED_TEST) ## run the tests as on every processor that this one can play (hours)
+	$(PY) .ci/processors.py --cores "$(CORES)" --threads "$(THREADS)" $(TESTS)
+
+test-other-processor: $(INSTALLED_TEST) ## run the numerical tests as on one other processor, chosen by the commit
+	$(PY) .ci/processors.py --other -m "not slow" tests/kernels tests/solvers tests/estimators
 
 lint: $(INSTALLED_TEST) ## check style and types
 	$(PY) -m ruff check .
