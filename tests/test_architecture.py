@@ -14,7 +14,7 @@ MAY_IMPORT = {
     "report": (),
     "datasets": (),
     "kernels": (),
-    "solvers": (),
+    "solvers": ("caller",),
     "model_selection": ("labels",),
     "estimators": ("kernels", "solvers", "caller", "labels", "model_selection"),
     "faults": (),
@@ -34,6 +34,7 @@ ONLY_IN = {
     "matplotlib": "report/",
     "cvxpy": "solvers/reference.py",
     "clarabel": "solvers/reference.py",
+    "numba": "solvers/compiling.py",
 }
 NEVER_IN = {"sklearn": "solvers/"}
 MAX_LINES = 500

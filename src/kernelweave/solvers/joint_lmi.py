@@ -37,8 +37,9 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dposv
 
+from .compiling import compiled
 from .kernel_stack import KernelStack, Member
-from .loops import Array, compiled, solve_factored
+from .loops import Array, solve_factored
 from .matrix_fractional import RidgedStack
 from .result import SolverResult, Status
 from .simplex_newton import Callback, Course, finite, first_weights

@@ -15,7 +15,8 @@ from __future__ import annotations
 import numpy as np
 
 from . import smo
-from .loops import Array, compiled
+from .compiling import compiled
+from .loops import Array
 from .result import Certificate, SolverResult, Status
 
 SMALL = 3000  # variables: up to so many, a kernel matrix is formed

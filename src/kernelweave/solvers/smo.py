@@ -33,7 +33,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from .loops import Array, add_rows, compiled, gather, mirror, walk
+from .compiling import compiled
+from .loops import Array, add_rows, gather, mirror, walk
 from .pair_steps import Problem, pair_steps
 from .result import Certificate, SolverResult, Status
 
