@@ -18,6 +18,7 @@ MAY_IMPORT = {
     "model_selection": ("labels",),
     "estimators": ("kernels", "solvers", "caller", "labels", "model_selection"),
     "faults": (),
+    "streams": (),
     "tables": ("faults",),
     "preprocessing": (),
     "persistence": ("kernels", "estimators", "tables"),
@@ -25,7 +26,7 @@ MAY_IMPORT = {
     "target_texts": ("filling", "preprocessing"),
     "labeling": ("estimators", "filling", "kernels", "model_selection", "preprocessing", "target_texts"),
     "papers": ("estimators", "kernels", "model_selection", "datasets", "solvers.reference"),
-    "papers_cli": ("papers", "report", "tables"),
+    "papers_cli": ("papers", "report", "tables", "faults", "streams"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")
 MAY_IMPORT["__main__"] = ("cli",)

@@ -13,7 +13,8 @@ LINE_EVERY = 10  # rounds between two plain lines at verbose=1
 
 def announce(text: str) -> None:
     """Say what a fit is about to do."""
-    print(text, file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # else print would take standard output
+        print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -35,7 +36,7 @@ def progress(verbose: int, title: str, callback: Callable[[Any], object] | None)
 
 
 def _shower(verbose: int, title: str) -> Any:
-    if not verbose:
+    if not verbose or sys.stderr is None:  # closed, or a program without a console
         return _Silent()
     if verbose == 1 and sys.stderr.isatty():
         try:
