@@ -49,6 +49,13 @@ def test_few_lines_where_there_is_no_terminal(capsys):
     assert len(capsys.readouterr().err.splitlines()) == 4
 
 
+@pytest.mark.parametrize("verbose", [1, 2])
+def test_silence_where_standard_error_is_closed(verbose, data, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", None)
+    SSMKClassifier(verbose=verbose).fit(*data)
+    assert capsys.readouterr().out == ""
+
+
 def test_a_bar_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")

@@ -13,7 +13,8 @@ LINE_EVERY = 10  # rounds between two plain lines at verbose=1
 
 def announce(text: str) -> None:
     """Say what a fit is about to do."""
-    print(text, file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # else print would take standard output
+        print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
@@ -24,7 +25,7 @@ def progress(
 
     The bar is measured in orders of magnitude: from the first relative gap down to the one asked for.
     """
-    if not verbose:
+    if not verbose or sys.stderr is None:  # closed, or a program without a console
         yield callback
         return
     display = _make_display(verbose, title)
