@@ -1,16 +1,11 @@
-"""Estimators whose kernel is a weighted sum of kernels: what multiple kernel learning for classes and numbers shares.
-
-The walk of a fit: check, partition, bind, stack the kernels, state the duals, solve for the weights, keep.
-"""
+"""What discriminants and machines on learned kernels still share with models of a weighted sum of kernels."""
 
 from __future__ import annotations
 
 import numbers
 import warnings
-from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -18,29 +13,16 @@ from sklearn.exceptions import ConvergenceWarning
 from ..kernels.bound_library import BoundLibrary
 from ..kernels.checks import is_semidefinite_about_its_center, remedy
 from ..kernels.expansion import KernelExpansion
-from ..solvers.machines.kernel_stack import KernelStack, Member
-from ..solvers.machines.kernel_weights import MKLState, WeightsResult, solve_kernel_weights
-from ..solvers.machines.weighted_svm import DualProblem, WeightedSVM
-from ..solvers.result import Certificate, SolverResult, Status
+from ..solvers.machines.kernel_stack import KernelStack
+from ..solvers.machines.weighted_svm import DualProblem
+from ..solvers.margin import regression_rows
+from ..solvers.result import Certificate, SolverResult
 from .base import KernelEstimator, Sample, is_count, is_positive, require
-from .progress import announce
-from .shared.memory import require_stack_memory
+from .shared.machine import REMEDIES, SOLVERS, margin_dual
+from .shared.machine import train_with_equal_weights as train_uniform
 from .shared.stacks import StackedKernels, stack_kernels
 
-SOLVERS = ("newton", "projected_gradient", "reduced_gradient", "group_lasso")
-REMEDIES = {
-    Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
-    Status.PRECISION: "Lower C or raise tol, or accept the certified gap.",
-}
-
-
-@dataclass(frozen=True)
-class Duals:
-    """The machines of a fit: one for each output, with what they share."""
-
-    problems: list[DualProblem]
-    ridge: np.ndarray
-    members: list[Member]  # beside the kernels: the identity where C is learned
+__all__ = ["CompositeModel", "regression_dual", "train_uniform"]
 
 
 class CompositeModel(KernelEstimator):
@@ -161,143 +143,7 @@ class CompositeModel(KernelEstimator):
             )
 
 
-class CompositeEstimator(CompositeModel):
-    """What classifiers and regressors with a convex problem share; subclasses state the duals."""
-
-    _can_learn_cost = False
-    _memory_advice = "CGBoostClassifier and CGBoostRegressor, which read kernels by blocks"
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the weights of the kernels and the machine.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Rows of weight zero are ignored altogether.
-
-        Returns
-        -------
-        self
-        """
-        self._check_params()
-        sample = self._check_fit(X, y, sample_weight, self._library())
-        library = self._library_for(sample)
-        rows = self._rows(sample)
-        bound = self._bind(library, sample, self._rng())
-        require_stack_memory(type(self).__name__, bound, len(rows), self.dtype, self._memory_advice)
-        stacked = self._stacked(bound, sample, None if len(rows) == len(sample.kept) else rows)
-        duals = self._duals(sample)
-        stack = KernelStack([*stacked.members, *duals.members], [*stacked.scales, *np.ones(len(duals.members))])
-        shared = self.weights != "per_class"
-        parts = [duals.problems] if shared else [[problem] for problem in duals.problems]
-        results = [self._solve(stack, problems, duals.ridge) for problems in parts]
-        proven = all(result.certificate.kind == "duality gap" for result in results)
-        self._require_definite(np.array([result.x for result in results]), stack, bound, stacked.rounding, proven)
-        self._keep_labels(sample)
-        self._keep_model(results, bound, stacked.scales, duals, sample)
-        self._keep_course(results, sum(result.n_solves for result in results))
-        self.library_ = library
-        self._finish(X, sample)
-        return self
-
-    @abstractmethod
-    def _duals(self, sample: Sample) -> Duals:
-        """State the dual of each output."""
-
-    @abstractmethod
-    def _keep_labels(self, sample: Sample) -> None:
-        """Keep what the labels are."""
-
-    def _rows(self, sample: Sample) -> np.ndarray:
-        """Return the rows that have duals."""
-        return np.arange(len(sample.kept))
-
-    def _finish(self, X: Any, sample: Sample) -> None:
-        """Do what a fitted model can do best itself."""
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        cost = self._learns_cost or is_positive(self.C)
-        expected = "a positive finite number" + ' or "learn"' * self._can_learn_cost
-        require(type(self).__name__, "C", self.C, cost, expected)
-
-    @property
-    def _learns_cost(self) -> bool:
-        return self._can_learn_cost and isinstance(self.C, str) and self.C == "learn"
-
-    def _solve(self, stack: KernelStack, problems: Sequence[DualProblem], ridge: np.ndarray) -> WeightsResult:
-        if self.weights == "uniform":
-            return train_uniform(stack, problems, ridge, float(self.norm), self.tol)
-
-        def hook(state: MKLState) -> bool:
-            if self.verbose:
-                announce(
-                    f"{type(self).__name__}: step {state.iteration}, {np.count_nonzero(state.weights)} kernels, "
-                    f"objective {state.objective:.6g}, relative gap {state.relative_gap:.2e}, {state.seconds:.1f} s"
-                )
-            return bool(self.callback(state)) if self.callback is not None else False
-
-        return solve_kernel_weights(
-            stack,
-            problems,
-            ridge=ridge,
-            norm=float(self.norm),
-            method=self.solver,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=hook,
-        )
-
-    def _keep_model(
-        self, results: list[WeightsResult], bound: BoundLibrary, scales: np.ndarray, duals: Duals, sample: Sample
-    ) -> None:
-        """Keep weights, duals and the expansion that they make together."""
-        n_kernels, rows = len(bound.kernels), self._rows(sample)
-        found = [x for result in results for x in result.duals]
-        x = np.zeros((len(sample.kept), len(found)))
-        for c, problem in enumerate(duals.problems):
-            x[rows, c] = np.bincount(problem.rows, weights=found[c], minlength=len(rows))
-        weights = np.array([result.x[:n_kernels] for result in results])
-        intercept = -np.array([b for result in results for b in result.multipliers], dtype=float)
-        self._keep_expansion(weights / scales, x, intercept, bound, sample)
-        self._keep_duals(x, sample)
-        self.C_ = self.C
-        if self._learns_cost:
-            identity = np.array([result.x[-1] for result in results])
-            self.C_ = (1.0 - identity) / np.maximum(identity, np.finfo(float).tiny)
-            self.C_ = float(self.C_[0]) if len(results) == 1 else self.C_
-            weights = weights / np.maximum(1.0 - identity, np.finfo(float).tiny)[:, None]
-        self._keep_weights(weights, bound)
-
-
 def regression_dual(y: np.ndarray, box: np.ndarray, epsilon: float) -> DualProblem:
     """Return the dual of support vector regression: two variables a row, for errors upwards and downwards."""
-    zero = np.zeros(len(y))
-    return DualProblem(
-        linear=np.concatenate([epsilon - y, -epsilon - y]),
-        lower=np.concatenate([zero, -box]),
-        upper=np.concatenate([box, zero]),
-        index=np.tile(np.arange(len(y)), 2),
-    )
-
-
-def train_uniform(
-    stack: KernelStack,
-    problems: Sequence[DualProblem],
-    ridge: float | np.ndarray,
-    norm: float,
-    tol: float,
-    start: Sequence[np.ndarray] | None = None,
-) -> WeightsResult:
-    """Solve the machines with equal weights."""
-    weights = np.full(len(stack), len(stack) ** (-1.0 / norm))
-    value = WeightedSVM(stack, problems, ridge, norm).solve(weights, 0.5 * tol, start)
-    objective = value.dual + value.inner_gap
-    kind = "duality gap" if value.proven else "stationarity"
-    certificate = Certificate(value.inner_gap, objective, kind)
-    status = Status.CONVERGED if certificate.relative <= tol else Status.PRECISION
-    return WeightsResult(
-        weights, objective, certificate, status, 1, duals=value.duals, multipliers=value.multipliers, n_solves=1
-    )
+    margins = regression_rows(y, epsilon, box)
+    return margin_dual(margins, margins.cost)

@@ -2,23 +2,19 @@ r"""The support vector machine on a kernel that follows the manifold of labelled
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
-from scipy.sparse import issparse
-
-from ..kernels.base import Kernel, require_kernel
+from ..kernels.defaults import given_kernel, neighbor_metric
 from ..kernels.library import KernelLibrary
-from ..kernels.manifold import ManifoldKernel, is_precomputed
-from ..kernels.pointwise import RBF, Linear
-from ..labels import Partition
-from ..solvers.machines.weighted_svm import DualProblem
-from .base import Sample, class_weights, require
-from .composite import CompositeEstimator, Duals
-from .outputs import SemiSupervisedClasses
+from ..kernels.manifold import ManifoldKernel
+from ..labels import partition
+from ..parameters import POSITIVE, READ_LATER, one_of
+from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions, classification_problem, fit_machine
+from .shared.outputs import KernelClassifier, transduced_classes
+from .shared.sample import bind, read_sample
 
 
-class LapSVMClassifier(SemiSupervisedClasses, CompositeEstimator):
+class LapSVMClassifier(KernelClassifier):
     r"""Classify with a support vector machine whose kernel is deformed by a graph of labelled and unlabelled rows.
 
     .. math::
@@ -90,9 +86,13 @@ class LapSVMClassifier(SemiSupervisedClasses, CompositeEstimator):
     (True, 'duality gap')
     """
 
-    # One kernel: nothing to learn about its weight.
-    norm, weights, solver, callback, verbose = 1, "shared", "newton", None, 0
-    _memory_advice = "SSMKClassifier, which reads kernels by blocks"
+    _constraints = MACHINE_CONSTRAINTS | {
+        "C": POSITIVE,
+        "metric": one_of("auto", "euclidean", "cosine", "kernel"),
+        "class_weight": READ_LATER,
+        # by the kernels that take them
+        **dict.fromkeys(("kernel", "n_neighbors", "degree", "ratio", "n_landmarks", "unlabeled"), READ_LATER),
+    }
 
     def __init__(
         self,
@@ -127,60 +127,48 @@ class LapSVMClassifier(SemiSupervisedClasses, CompositeEstimator):
         self.dtype = dtype
         self.random_state = random_state
 
-    def _library(self) -> KernelLibrary:
-        return self._deformed(None)
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from labelled and unlabelled rows.
 
-    def _library_for(self, sample: Sample) -> KernelLibrary:
-        return self._deformed(sample.X)
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels; NaN, None and NA mark unlabelled rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether; neighbour graphs do not know other weights.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        options = MachineOptions(
+            type(self).__name__,
+            scale=self.scale,
+            dtype=self.dtype,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            memory_advice="SSMKClassifier, which reads kernels by blocks",
+        )
+        sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
+        library = self._deformed(sample.X)
+        bound = bind(library, sample, self._rng())
+        fit = fit_machine(bound, sample, classification_problem(sample, self.C, self.class_weight), options)
+        transduction = transduced_classes(fit.expansion(sample.rows.X), sample)
+        return self._keep(sample, library, fit, classes_=sample.partition.classes.copy(), transduction_=transduction)
 
     def _deformed(self, X: Any) -> KernelLibrary:
+        """Return the deformed kernel for such rows."""
         recipe = ManifoldKernel(
-            base_kernel(type(self).__name__, self.kernel, X),
+            given_kernel(type(self).__name__, self.kernel, X),
             n_neighbors=self.n_neighbors,
             degree=self.degree,
             ratio=self.ratio,
-            metric=metric_of(self.metric, self.kernel, X),
+            metric=neighbor_metric(self.metric, self.kernel, X),
             n_landmarks=self.n_landmarks,
         )
         return KernelLibrary([recipe])
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        require_metric(type(self).__name__, self.metric)
-
-    def _finish(self, X: Any, sample: Sample) -> None:
-        self._keep_transduction(X, sample)
-
-    def _rows(self, sample: Sample) -> np.ndarray:
-        return sample.partition.labeled
-
-    def _duals(self, sample: Sample) -> Duals:
-        found: Partition = sample.partition
-        weight = sample.weight[found.labeled]
-        cost = float(self.C) * weight * class_weights(self.class_weight, found, weight)
-        signs = [found.signs(k) for k in ([1] if found.n_classes == 2 else range(found.n_classes))]
-        problems = [DualProblem(-y, np.minimum(0.0, y * cost), np.maximum(0.0, y * cost)) for y in signs]
-        return Duals(problems, np.zeros(len(cost)), [])
-
-
-def base_kernel(owner: str, kernel: Any, X: Any) -> Kernel:
-    """Return the kernel that was given, or the default one for such data."""
-    if kernel is None:
-        return Linear() if issparse(X) else RBF()
-    require_kernel(owner, kernel)
-    return kernel
-
-
-def metric_of(metric: str, kernel: Any, X: Any) -> str:
-    """Return the metric that ``"auto"`` means for such data."""
-    if metric != "auto":
-        return metric
-    if kernel is not None and is_precomputed(kernel):
-        return "kernel"
-    return "cosine" if issparse(X) else "euclidean"
-
-
-def require_metric(owner: str, metric: Any) -> None:
-    """Refuse an unknown metric."""
-    known = isinstance(metric, str) and metric in ("auto", "euclidean", "cosine", "kernel")
-    require(owner, "metric", metric, known, 'one of "auto", "euclidean", "cosine" and "kernel"')
+    def _allows_missing(self) -> bool:
+        return self._deformed(None).allows_missing  # the neighbour graph may need what the kernel does without

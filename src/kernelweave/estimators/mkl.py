@@ -3,21 +3,30 @@ r"""Multiple kernel learning: a support vector machine whose kernel is a learned
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
-import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
 
-from ..labels import Partition
-from ..solvers.machines.kernel_stack import Diagonal
+from ..kernels.defaults import as_library
+from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER, one_of
 from ..solvers.machines.kernel_weights import MKLState
-from ..solvers.machines.weighted_svm import DualProblem
-from .base import Sample, class_weights, require
-from .composite import CompositeEstimator, Duals, regression_dual
-from .outputs import SupervisedClasses, SupervisedNumbers
+from .shared.machine import (
+    MACHINE_CONSTRAINTS,
+    PRECISION,
+    PROGRESS_CONSTRAINTS,
+    WEIGHTS_CONSTRAINTS,
+    MachineOptions,
+    classification_problem,
+    fit_machine,
+    regression_problem,
+)
+from .shared.outputs import KernelClassifier, KernelRegressor, read_all_labels, read_all_numbers
+from .shared.sample import bind, read_sample
+
+MKL_CONSTRAINTS = MACHINE_CONSTRAINTS | WEIGHTS_CONSTRAINTS | PROGRESS_CONSTRAINTS
 
 
-class MKLClassifier(ClassifierMixin, SupervisedClasses, CompositeEstimator):
+class MKLClassifier(KernelClassifier):
     r"""Classify with a support vector machine whose kernel is a learned sum of kernels, with a certificate.
 
     The kernel is :math:`K(w) = \sum_k w_k K_k / s_k` with weights :math:`w \ge 0` that sum to one, and
@@ -129,7 +138,12 @@ class MKLClassifier(ClassifierMixin, SupervisedClasses, CompositeEstimator):
     (2, 2)
     """
 
-    _can_learn_cost = True
+    _constraints = MKL_CONSTRAINTS | {
+        "C": POSITIVE | one_of("learn"),
+        "loss": one_of("hinge", "squared_hinge"),
+        "class_weight": READ_LATER,
+    }
+    score = ClassifierMixin.score
 
     def __init__(
         self,
@@ -164,31 +178,48 @@ class MKLClassifier(ClassifierMixin, SupervisedClasses, CompositeEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        known = isinstance(self.loss, str) and self.loss in ("hinge", "squared_hinge")
-        require(type(self).__name__, "loss", self.loss, known, '"hinge" or "squared_hinge"')
-        if self._learns_cost and (self.loss != "squared_hinge" or float(self.norm) != 1 or self.weights == "uniform"):
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the weights of the kernels and the machine.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        options = MachineOptions(
+            type(self).__name__,
+            scale=self.scale,
+            dtype=self.dtype,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            norm=float(self.norm),
+            weighting=self.weights,
+            solver=self.solver,  # type: ignore[arg-type]
+            callback=self.callback,
+            verbose=self.verbose,
+        )
+        cost, squared = None if isinstance(self.C, str) else self.C, self.loss == "squared_hinge"
+        if cost is None and (not squared or options.norm != 1 or self.weights == "uniform"):
             raise ValueError(
                 'MKLClassifier learns C with loss="squared_hinge", norm=1 and learned weights only; got '
                 f"loss={self.loss!r}, norm={self.norm!r}, weights={self.weights!r}."
             )
-
-    def _duals(self, sample: Sample) -> Duals:
-        found: Partition = sample.partition
-        weight = sample.weight * class_weights(self.class_weight, found, sample.weight)
-        signs = [found.signs(k) for k in ([1] if found.n_classes == 2 else range(found.n_classes))]
-        if self._learns_cost:
-            problems = [DualProblem(-y, np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0)) for y in signs]
-            return Duals(problems, np.zeros(len(weight)), [Diagonal(1.0 / weight)])
-        cost = float(self.C) * weight
-        # The squared hinge has no box; at the optimum no dual is beyond this one, since f = 0 costs sum(C) / 2.
-        box = cost if self.loss == "hinge" else np.sqrt(cost * cost.sum())
-        problems = [DualProblem(-y, np.minimum(0.0, y * box), np.maximum(0.0, y * box)) for y in signs]
-        return Duals(problems, np.zeros(len(cost)) if self.loss == "hinge" else 1.0 / cost, [])
+        sample = read_sample(self._read_rows(X, PRECISION), read_all_labels(y, options.owner), sample_weight)
+        library = as_library(self.kernels)
+        bound = bind(library, sample, self._rng())
+        problem = classification_problem(sample, cost, self.class_weight, squared=squared)
+        fit = fit_machine(bound, sample, problem, options)
+        return self._keep(sample, library, fit, classes_=sample.partition.classes.copy())
 
 
-class MKLRegressor(RegressorMixin, SupervisedNumbers, CompositeEstimator):
+class MKLRegressor(KernelRegressor):
     r"""Predict numbers with a support vector machine whose kernel is a learned sum of kernels, with a certificate.
 
     The epsilon-insensitive form of :class:`MKLClassifier`: over the weights,
@@ -234,6 +265,14 @@ class MKLRegressor(RegressorMixin, SupervisedNumbers, CompositeEstimator):
     True
     """
 
+    _constraints = MKL_CONSTRAINTS | {
+        "C": POSITIVE,
+        "epsilon": NON_NEGATIVE,
+        "loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive"),
+        "weights": one_of("shared", "uniform"),  # there is one output
+    }
+    score = RegressorMixin.score
+
     def __init__(
         self,
         kernels: Any = None,
@@ -267,19 +306,36 @@ class MKLRegressor(RegressorMixin, SupervisedNumbers, CompositeEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        known = isinstance(self.loss, str) and self.loss in ("epsilon_insensitive", "squared_epsilon_insensitive")
-        expected = '"epsilon_insensitive" or "squared_epsilon_insensitive"'
-        require(type(self).__name__, "loss", self.loss, known, expected)
-        one = self.weights != "per_class"
-        require(type(self).__name__, "weights", self.weights, one, '"shared" or "uniform": there is one output')
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the weights of the kernels and the machine.
 
-    def _duals(self, sample: Sample) -> Duals:
-        y, cost = sample.partition.targets, float(self.C) * sample.weight
-        plain = self.loss == "epsilon_insensitive"
-        errors = np.maximum(np.abs(y - np.median(y)) - self.epsilon, 0.0)
-        # The squared loss has no box; at the optimum no dual is beyond this one, since a constant f costs so much.
-        box = cost if plain else np.sqrt(cost * (cost @ np.square(errors))) + cost * np.finfo(float).eps
-        ridge = np.zeros(len(y)) if plain else 1.0 / cost
-        return Duals([regression_dual(y, box, self.epsilon)], ridge, [])
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        options = MachineOptions(
+            type(self).__name__,
+            scale=self.scale,
+            dtype=self.dtype,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            norm=float(self.norm),
+            weighting=self.weights,
+            solver=self.solver,  # type: ignore[arg-type]
+            callback=self.callback,
+            verbose=self.verbose,
+        )
+        sample = read_sample(self._read_rows(X, PRECISION), read_all_numbers(y, options.owner), sample_weight)
+        library = as_library(self.kernels)
+        bound = bind(library, sample, self._rng())
+        squared = self.loss == "squared_epsilon_insensitive"
+        problem = regression_problem(sample, self.C, self.epsilon, squared=squared)
+        return self._keep(sample, library, fit_machine(bound, sample, problem, options))

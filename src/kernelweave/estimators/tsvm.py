@@ -3,18 +3,19 @@ r"""Transductive support vector machines with one kernel, and with several that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
-from ..kernels.base import Kernel
+from ..kernels.defaults import as_library, given_kernel, landmark_kernel, transductive_library
 from ..kernels.library import KernelLibrary
-from ..kernels.manifold import ManifoldKernel, manifold_family
-from ..solvers.machines.kernel_stack import LARGE
-from .base import Sample
-from .lapsvm import base_kernel, metric_of
-from .transductive import Transductive
+from ..labels import partition
+from ..parameters import READ_LATER
+from .shared.machine import PRECISION, WEIGHTS_CONSTRAINTS, MachineOptions
+from .shared.outputs import KernelClassifier
+from .shared.sample import bind, class_shares, read_sample
+from .shared.transduction import TRANSDUCTION_CONSTRAINTS, TransductionOptions, fit_transduction
 
 
-class TSVMClassifier(Transductive):
+class TSVMClassifier(KernelClassifier):
     r"""Classify with a transductive support vector machine: boundaries keep away from unlabelled rows, too.
 
     .. math::
@@ -113,7 +114,7 @@ class TSVMClassifier(Transductive):
     (True, 'stationarity')
     """
 
-    norm, weights, solver = 1, "shared", "newton"  # one kernel: nothing to learn about its weight
+    _constraints = TRANSDUCTION_CONSTRAINTS | {"kernel": READ_LATER}
 
     def __init__(
         self,
@@ -154,14 +155,53 @@ class TSVMClassifier(Transductive):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _library(self) -> KernelLibrary:
-        return KernelLibrary([base_kernel(type(self).__name__, self.kernel, None)])
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from labelled and unlabelled rows.
 
-    def _library_for(self, sample: Sample) -> KernelLibrary:
-        return KernelLibrary([default_base(sample.X)]) if self.kernel is None else self._library()
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels; NaN, None and NA mark unlabelled rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether; neighbour graphs do not know other weights.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        owner = type(self).__name__
+        machine = MachineOptions(
+            owner,
+            scale=self.scale,
+            dtype=self.dtype,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            callback=self.callback,
+            verbose=self.verbose,
+        )
+        sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
+        options = TransductionOptions(
+            machine,
+            C=self.C,
+            s=self.s,
+            C_unlabeled=self.C_unlabeled,
+            class_prior=self.class_prior,
+            shares=class_shares(owner, self.class_prior, sample.partition),
+            class_weight=self.class_weight,
+            annealing=self.annealing,
+            safe=self.safe,
+            n_restarts=self.n_restarts,
+        )
+        recipe = landmark_kernel(sample.X) if self.kernel is None else given_kernel(owner, self.kernel, sample.X)
+        library = KernelLibrary([recipe])
+        rng = self._rng()
+        fit = fit_transduction(bind(library, sample, rng), sample, options, rng)
+        return self._keep(sample, library, fit.machine, fit, classes_=sample.partition.classes.copy())
 
 
-class TSVMMKLClassifier(Transductive):
+class TSVMMKLClassifier(KernelClassifier):
     r"""Classify with a transductive support vector machine whose kernel is a learned sum of kernels.
 
     .. math::
@@ -229,6 +269,8 @@ class TSVMMKLClassifier(Transductive):
     (True, 1.0)
     """
 
+    _constraints = TRANSDUCTION_CONSTRAINTS | WEIGHTS_CONSTRAINTS
+
     def __init__(
         self,
         kernels: Any = None,
@@ -274,15 +316,49 @@ class TSVMMKLClassifier(Transductive):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _library_for(self, sample: Sample) -> KernelLibrary:
-        if self.kernels is not None:
-            return self._library()
-        base = base_kernel(type(self).__name__, None, sample.X)
-        deformed = manifold_family(base, metric=metric_of("auto", None, sample.X))
-        return KernelLibrary([default_base(sample.X), *deformed])
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn from labelled and unlabelled rows.
 
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels; NaN, None and NA mark unlabelled rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether; neighbour graphs do not know other weights.
 
-def default_base(X: Any) -> Kernel:
-    """Return the kernel that None means: for many rows its approximation by landmarks."""
-    base = base_kernel("kernel", None, X)
-    return ManifoldKernel(base, ratio=0.0) if X.shape[0] > LARGE else base
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        owner = type(self).__name__
+        machine = MachineOptions(
+            owner,
+            scale=self.scale,
+            dtype=self.dtype,
+            tol=self.tol,
+            max_iter=self.max_iter,
+            norm=float(self.norm),
+            weighting=self.weights,
+            solver=self.solver,  # type: ignore[arg-type]
+            callback=self.callback,
+            verbose=self.verbose,
+        )
+        sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
+        options = TransductionOptions(
+            machine,
+            C=self.C,
+            s=self.s,
+            C_unlabeled=self.C_unlabeled,
+            class_prior=self.class_prior,
+            shares=class_shares(owner, self.class_prior, sample.partition),
+            class_weight=self.class_weight,
+            annealing=self.annealing,
+            safe=self.safe,
+            n_restarts=self.n_restarts,
+        )
+        library = transductive_library(sample.X) if self.kernels is None else as_library(self.kernels)
+        rng = self._rng()
+        fit = fit_transduction(bind(library, sample, rng), sample, options, rng)
+        return self._keep(sample, library, fit.machine, fit, classes_=sample.partition.classes.copy())

@@ -28,11 +28,14 @@ class StackedKernels:
     scales : ndarray of shape (n_kernels,)
     rounding : float
         The relative precision of the values.
+    origin : ndarray of shape (n_rows,), optional
+        The weight of each row in the mean where the origin of every feature space is; None: where the kernels have it.
     """
 
     members: list[Member]
     scales: np.ndarray
     rounding: float = EPS
+    origin: np.ndarray | None = None
 
     def center(self, share: np.ndarray) -> None:
         """Move the origin of every feature space to a mean of its rows, in place; what is centred can be so anew.
@@ -44,6 +47,7 @@ class StackedKernels:
         share : ndarray of shape (n_rows,)
             The weight of each row in the mean; they sum to 1.
         """
+        self.origin = share
         least = max(CONSTANT, 10.0 * self.rounding)
         for k, member in enumerate(self.members):
             if isinstance(member, Factor):

@@ -1,0 +1,343 @@
+r"""Support vector machines whose kernel is a weighted sum of kernels: from bound kernels and margins to a model.
+
+.. math::
+    \min_{w, f, b, \xi} \; \tfrac12 \|f\|_{K(w)}^2 + \sum_r c_r\, \ell(\xi_r) \quad \text{s.t.} \quad
+    s_r (f(x_{i_r}) + b) + \xi_r \ge t_r, \; \xi_r \ge 0, \qquad K(w) = \sum_k w_k K_k / s_k ,
+
+with weights of norm 1, learned or equal, shared by the machines of all outputs or one set for each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...kernels.bound_library import BoundLibrary
+from ...kernels.expansion import KernelExpansion
+from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, VERBOSE, one_of
+from ...solvers.machines.kernel_stack import Diagonal, KernelStack
+from ...solvers.machines.kernel_weights import Method, MKLState, WeightsResult, solve_kernel_weights
+from ...solvers.machines.weighted_svm import DualProblem, WeightedSVM
+from ...solvers.margin import MarginRows, classification_rows, regression_rows
+from ...solvers.result import Certificate, Status
+from ..progress import announce
+from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
+from .memory import require_stack_memory
+from .outcome import Outcome, summarize, warn_unless_converged
+from .sample import Sample, class_weights
+from .stacks import stack_kernels
+
+SOLVERS = ("newton", "projected_gradient", "reduced_gradient", "group_lasso")
+WEIGHTINGS = ("shared", "per_class", "uniform")
+PRECISION = ("float64",)  # in which kernels are computed; the parameter dtype says how they are kept
+MACHINE_CONSTRAINTS = {
+    "scale": one_of("trace", "variance", None),
+    "tol": POSITIVE,
+    "max_iter": COUNT,
+    "dtype": one_of("float64", "float32"),
+    "random_state": READ_LATER,
+}
+WEIGHTS_CONSTRAINTS = {
+    "kernels": READ_LATER,
+    "norm": AT_LEAST_ONE,
+    "weights": one_of(*WEIGHTINGS),
+    "solver": one_of(*SOLVERS),
+}
+PROGRESS_CONSTRAINTS = {"callback": CALLBACK, "verbose": VERBOSE}
+REMEDIES = {
+    Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
+    Status.PRECISION: "Lower C or raise tol, or accept the certified gap.",
+}
+OTHER_SOLVER = 'Use solver="newton", raise tol, or accept the certified gap.'  # where another was asked for
+EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class MachineOptions:
+    """How machines and the weights of their kernels are learned.
+
+    Attributes
+    ----------
+    owner : str
+        The estimator, for messages.
+    scale : {"trace", "variance"} or None
+        What kernels are divided by.
+    dtype : {"float64", "float32"}
+        In which they are kept.
+    tol : float
+    max_iter : int
+    norm : float
+        Of the weights, at most 1.
+    weighting : {"shared", "per_class", "uniform"}
+        Learned for all outputs together, learned for each, or equal.
+    solver : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}
+    callback : callable or None
+    verbose : int
+    memory_advice : str
+        What to use where the kernels do not fit into the memory.
+    """
+
+    owner: str
+    scale: str | None
+    dtype: str
+    tol: float
+    max_iter: int
+    norm: float = 1.0
+    weighting: str = "shared"
+    solver: Method = "newton"
+    callback: Callable[[Any], object] | None = None
+    verbose: int = 0
+    memory_advice: str = "CGBoostClassifier and CGBoostRegressor, which read kernels by blocks"
+
+    def __post_init__(self) -> None:
+        if self.solver == "reduced_gradient" and self.norm != 1:
+            raise ValueError(
+                f'{self.owner} got solver="reduced_gradient" with norm={self.norm:g}; it is for norm=1 only.'
+            )
+
+    @property
+    def remedies(self) -> dict[Status, str]:
+        """What to do where the accuracy was not reached."""
+        return REMEDIES if self.solver == "newton" else dict.fromkeys(REMEDIES, OTHER_SOLVER)
+
+
+@dataclass(frozen=True, eq=False)
+class MachineProblem:
+    """What the machines of a fit are asked for.
+
+    Attributes
+    ----------
+    margins : list of MarginRows
+        Of each output; all have the same costs.
+    rows : ndarray of shape (n_points,)
+        The rows of the sample that they speak of.
+    C : float or None
+        The cost of a margin of weight 1; None: learned, and the margins' costs are their weights.
+    squared : bool
+        Whether violations cost half their squares.
+    constant : float
+        A constant function with a finite loss, which bounds the duals where losses are squared.
+    """
+
+    margins: list[MarginRows]
+    rows: np.ndarray
+    C: float | None
+    squared: bool = False
+    constant: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MachineFit:
+    """A machine, and how it was reached; fields as the attributes of the estimators.
+
+    Attributes
+    ----------
+    expansion, intercept, n_evaluations
+        The model that predicts, and the kernel values that one row costs.
+    weights, kernel_weights, source_weights
+        As in `KernelWeights`.
+    dual, support
+        As in `Duals`.
+    objective, certificate, status, n_iter, history
+        As in `Outcome`.
+    n_solves : int
+        How often machines were trained.
+    C : float or ndarray of shape (n_outputs,)
+        The cost, given or learned.
+    """
+
+    expansion: KernelExpansion
+    intercept: np.ndarray
+    n_evaluations: int
+    weights: np.ndarray
+    kernel_weights: list[dict[str, str | float]]
+    source_weights: dict[str, float]
+    dual: np.ndarray
+    support: np.ndarray
+    objective: float | np.ndarray
+    certificate: Certificate
+    status: Status
+    n_iter: int
+    history: list[dict[str, Any]]
+    n_solves: int
+    C: float | np.ndarray
+
+
+def classification_problem(
+    sample: Sample, C: float | None, class_weight: Any, *, squared: bool = False
+) -> MachineProblem:
+    """Return one machine for two classes, and one for each class against the rest of more."""
+    partition, weight = sample.partition, sample.labeled_weight
+    weight = weight * class_weights(class_weight, partition, weight)
+    cost = weight if C is None else C * weight
+    margins = [classification_rows(signs, cost) for signs in partition.one_vs_rest()]
+    return MachineProblem(margins, partition.labeled, C, squared)
+
+
+def regression_problem(sample: Sample, C: float, epsilon: float, *, squared: bool = False) -> MachineProblem:
+    """Return the machine whose errors count from ``epsilon`` on."""
+    targets = sample.partition.targets
+    margins = regression_rows(targets, epsilon, C * sample.labeled_weight)
+    return MachineProblem([margins], sample.partition.labeled, C, squared, float(np.median(targets)))
+
+
+def fit_machine(bound: BoundLibrary, sample: Sample, problem: MachineProblem, options: MachineOptions) -> MachineFit:
+    """Learn weights and machines; warn where their accuracy was not reached."""
+    n_kernels, rows = len(bound.kernels), problem.rows
+    require_stack_memory(options.owner, bound, len(rows), options.dtype, options.memory_advice)
+    stacked = stack_kernels(
+        bound,
+        sample.share,
+        owner=options.owner,
+        scale=options.scale,
+        dtype=options.dtype,
+        rows=None if len(rows) == sample.n_rows else rows,
+    )
+    ridge = inverse_costs(problem.margins[0]) if problem.squared else np.zeros(len(rows))
+    if problem.C is None:  # the cost is one over the weight of this diagonal, as of a kernel
+        stack = KernelStack([*stacked.members, Diagonal(ridge)], [*stacked.scales, 1.0])
+        ridge = np.zeros(len(rows))
+    else:
+        stack = KernelStack(stacked.members, stacked.scales)
+    duals = [margin_dual(margins, dual_box(margins, problem)) for margins in problem.margins]
+    parts = [[dual] for dual in duals] if options.weighting == "per_class" else [duals]
+    results = [learn_weights(stack, part, ridge, options) for part in parts]
+    proven = all(result.certificate.kind == "duality gap" for result in results)
+    require_definite(options.owner, np.array([r.x for r in results]), stack, bound, stacked.rounding, proven)
+    x = np.zeros((sample.n_rows, len(duals)))
+    for c, dual in enumerate(x for result in results for x in result.duals):
+        x[rows, c] = np.bincount(problem.margins[c].point, weights=dual, minlength=len(rows))
+    weights = np.array([result.x[:n_kernels] for result in results])
+    intercept = -np.array([b for result in results for b in result.multipliers], dtype=float)
+    expansion = composite_expansion(weights / stacked.scales, x, intercept, bound, sample.kept)
+    C: float | np.ndarray | None = problem.C
+    if C is None:
+        diagonal = np.array([result.x[-1] for result in results])
+        costs = (1.0 - diagonal) / np.maximum(diagonal, TINY)
+        C = float(costs[0]) if len(results) == 1 else costs
+        weights = weights / np.maximum(1.0 - diagonal, TINY)[:, None]
+    warn_unless_converged(results, options.tol, options.remedies)
+    n_solves = sum(result.n_solves for result in results)
+    return assemble_machine(expansion, weights, x, summarize(results), n_solves, C, bound, sample)
+
+
+def inverse_costs(margins: MarginRows) -> np.ndarray:
+    """Return what squared losses add to the diagonal of the kernel, at each point."""
+    ridge = np.empty(margins.n_points)
+    ridge[margins.point] = 1.0 / margins.cost
+    return ridge
+
+
+def dual_box(margins: MarginRows, problem: MachineProblem) -> np.ndarray:
+    """Return the upper bounds of the duals of each row."""
+    if not problem.squared:
+        return margins.cost
+    if problem.C is None:
+        return np.full(len(margins.cost), np.inf)
+    # Squared losses have no box; at the optimum no dual is beyond this one, since a constant function costs so much.
+    slack = margins.slack(np.full(margins.n_points, problem.constant))
+    return np.sqrt(margins.cost * (margins.cost @ np.square(slack))) + margins.cost * EPS
+
+
+def margin_dual(margins: MarginRows, box: np.ndarray) -> DualProblem:
+    """Return the dual of a machine with these margins, in signed duals."""
+    reach = margins.sign * box
+    return DualProblem(
+        linear=-margins.sign * margins.target,
+        lower=np.minimum(0.0, reach),
+        upper=np.maximum(0.0, reach),
+        index=None if len(margins.point) == margins.n_points else margins.point,
+    )
+
+
+def learn_weights(
+    stack: KernelStack, problems: Sequence[DualProblem], ridge: np.ndarray, options: MachineOptions
+) -> WeightsResult:
+    """Solve machines that share the weights of their kernels, and report the steps."""
+    if options.weighting == "uniform":
+        return train_with_equal_weights(stack, problems, ridge, options.norm, options.tol)
+
+    def report_step(state: MKLState) -> bool:
+        if options.verbose:
+            announce(
+                f"{options.owner}: step {state.iteration}, {np.count_nonzero(state.weights)} kernels, "
+                f"objective {state.objective:.6g}, relative gap {state.relative_gap:.2e}, {state.seconds:.1f} s"
+            )
+        return options.callback is not None and bool(options.callback(state))
+
+    return solve_kernel_weights(
+        stack,
+        problems,
+        ridge=ridge,
+        norm=options.norm,
+        method=options.solver,
+        tol=options.tol,
+        max_iter=options.max_iter,
+        callback=report_step,
+    )
+
+
+def train_with_equal_weights(
+    stack: KernelStack,
+    problems: Sequence[DualProblem],
+    ridge: float | np.ndarray,
+    norm: float,
+    tol: float,
+    start: Sequence[np.ndarray] | None = None,
+) -> WeightsResult:
+    """Solve machines whose kernels all have the same weight, such that the norm of the weights is 1."""
+    weights = np.full(len(stack), len(stack) ** (-1.0 / norm))
+    value = WeightedSVM(stack, problems, ridge, norm).solve(weights, 0.5 * tol, start)
+    objective = value.dual + value.inner_gap
+    certificate = Certificate(value.inner_gap, objective, "duality gap" if value.proven else "stationarity")
+    status = Status.CONVERGED if certificate.relative <= tol else Status.PRECISION
+    return WeightsResult(
+        weights, objective, certificate, status, 1, duals=value.duals, multipliers=value.multipliers, n_solves=1
+    )
+
+
+def assemble_machine(
+    expansion: KernelExpansion,
+    weights: np.ndarray,
+    x: np.ndarray,
+    outcome: Outcome,
+    n_solves: int,
+    C: float | np.ndarray,
+    bound: BoundLibrary,
+    sample: Sample,
+) -> MachineFit:
+    """Return all that is known of machines.
+
+    Parameters
+    ----------
+    expansion : KernelExpansion
+    weights : ndarray of shape (n_sets, n_kernels)
+    x : ndarray of shape (n_rows, n_outputs)
+        Signed duals of the rows of the sample.
+    outcome : Outcome
+    n_solves : int
+    C : float or ndarray of shape (n_sets,)
+    bound : BoundLibrary
+    sample : Sample
+    """
+    by_kernel, by_row = weights_by_kernel(weights, bound.entries), duals_by_row(x, sample)
+    return MachineFit(
+        expansion=expansion,
+        intercept=expansion.intercept,
+        n_evaluations=expansion.n_evaluations,
+        weights=by_kernel.weights,
+        kernel_weights=by_kernel.kernel_weights,
+        source_weights=by_kernel.source_weights,
+        dual=by_row.dual,
+        support=by_row.support,
+        objective=outcome.objective,
+        certificate=outcome.certificate,
+        status=outcome.status,
+        n_iter=outcome.n_iter,
+        history=outcome.history,
+        n_solves=n_solves,
+        C=C,
+    )

@@ -1,0 +1,388 @@
+"""Transductive machines on bound kernels: the balance of the classes, choices by labelled folds, and the best descent.
+
+The kernels are computed once. Every machine of a fit, those of cross-validation included, moves their origin to the
+mean of its own unlabelled rows, where the balance of the classes needs no constraint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...kernels.bound_library import BoundLibrary
+from ...kernels.expansion import KernelExpansion
+from ...labels import Partition
+from ...model_selection import SemiSupervisedSplit
+from ...parameters import BOOLEAN, NON_NEGATIVE, NONE, POSITIVE, READ_LATER, WHOLE, Constraint, is_nonnegative, one_of
+from ...solvers.machines.kernel_stack import KernelStack
+from ...solvers.machines.kernel_weights import WeightsResult, solve_kernel_weights
+from ...solvers.machines.transduction import TransductionResult, TransductiveMachine, solve_transduction
+from ...solvers.machines.weighted_svm import DualProblem
+from ...solvers.result import Status
+from ...warn import warn_caller
+from ..progress import announce
+from .composite import composite_expansion, require_definite
+from .machine import (
+    MACHINE_CONSTRAINTS,
+    PROGRESS_CONSTRAINTS,
+    MachineFit,
+    MachineOptions,
+    assemble_machine,
+    train_with_equal_weights,
+)
+from .memory import require_stack_memory
+from .outcome import summarize, warn_unless_converged
+from .outputs import transduced_classes, winners
+from .sample import Sample, class_weights
+from .stacks import StackedKernels, stack_kernels
+
+STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, where it is annealed
+DEFAULT_C, DEFAULT_S = 1.0, 0.4
+GRID_C, GRID_S = (0.1, 1.0, 10.0), (0.2, 0.4)  # what cross-validation chooses from
+N_FOLDS = 5
+INNER = 0.5  # of the tolerance: the accuracy of the convex machines
+SUSPICIOUS_LABELS = 20  # so many, equally many of each class, are hardly drawn at random ...
+SUSPICIOUS_SHARE = 0.1  # ... if the share of a class among unlabelled rows seems to differ by more than this
+MEMORY_ADVICE = "ManifoldKernel(kernel, ratio=0, n_landmarks=1000), or SSMKClassifier, which reads kernels by blocks"
+RAMP_END = Constraint(lambda s: is_nonnegative(s) and float(s) < 1, "a number from 0 to less than 1")
+TRANSDUCTION_CONSTRAINTS = (
+    MACHINE_CONSTRAINTS
+    | PROGRESS_CONSTRAINTS
+    | {
+        "C": POSITIVE | one_of("cv"),
+        "s": RAMP_END | one_of("cv"),
+        "C_unlabeled": NONE | NON_NEGATIVE,
+        "annealing": BOOLEAN,
+        "n_restarts": WHOLE,
+        "safe": BOOLEAN,
+        "class_prior": READ_LATER,
+        "class_weight": READ_LATER,
+        "unlabeled": READ_LATER,
+    }
+)
+
+
+@dataclass(frozen=True, eq=False)
+class TransductionOptions:
+    """What transductive machines cost, and how they are chosen and descended to.
+
+    Attributes
+    ----------
+    machine : MachineOptions
+        How the convex machines are trained.
+    C, s : float or "cv"
+        Cost of a margin violation, and where ramps end; "cv": by labelled folds.
+    C_unlabeled : float or None
+        Cost of unlabelled rows; None: as labelled ones.
+    class_prior : "labeled", None, float or dict
+        As the user gave it: None is no balance, a string that of the labelled rows.
+    shares : ndarray of shape (n_classes,) or None
+        The shares of the classes, where they are given.
+    class_weight : None, "balanced" or dict
+    annealing, safe : bool
+    n_restarts : int
+    """
+
+    machine: MachineOptions
+    C: float | str
+    s: float | str
+    C_unlabeled: float | None
+    class_prior: Any
+    shares: np.ndarray | None
+    class_weight: Any
+    annealing: bool
+    safe: bool
+    n_restarts: int
+
+
+Train = Callable[..., list[TransductionResult]]  # train_machines on given kernels with given options
+Folds = Sequence[tuple[np.ndarray, np.ndarray]]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What errors cost, and where ramps end."""
+
+    C: float
+    C_unlabeled: float
+    s: float
+
+
+@dataclass(frozen=True, eq=False)
+class TransductionFit:
+    """A transductive machine, and how it was chosen; fields as the attributes of the estimators.
+
+    Attributes
+    ----------
+    machine : MachineFit
+        Its own fields are attributes.
+    transduction : ndarray of shape (n_given,)
+        The given label on labelled rows, the predicted one on the others.
+    C_unlabeled, s : float
+    cv_results : list of dict
+        What cross-validation compared.
+    objective_path : list of ndarray
+        Objectives after each step, one array for each stage of the annealing.
+    """
+
+    machine: MachineFit = field(metadata={"kept": False})
+    transduction: np.ndarray
+    C_unlabeled: float
+    s: float
+    cv_results: list[dict[str, Any]]
+    objective_path: list[np.ndarray]
+
+
+def fit_transduction(
+    bound: BoundLibrary, sample: Sample, options: TransductionOptions, rng: np.random.Generator
+) -> TransductionFit:
+    """Choose a setting, train machines with it, and warn of what seems wrong."""
+    machine, known = options.machine, sample.partition
+    by_features = options.class_prior is not None
+    require_stack_memory(machine.owner, bound, sample.n_rows, machine.dtype, MEMORY_ADVICE, by_features=by_features)
+    stacked = stack_kernels(bound, sample.share, owner=machine.owner, scale=machine.scale, dtype=machine.dtype)
+    train = partial(train_machines, stacked, sample.weight, options)
+    folds = partial(labeled_folds, known, int(rng.integers(2**31)))
+    setting, cv_results = choose_setting(train, known, folds, options)
+    supervised = bool(options.safe) and unlabeled_rows_hurt(train, known, folds(), setting)
+    warn_if_drawn_by_class(train, known, setting, options)
+    starts = rng.exponential(size=(options.n_restarts, known.n_labeled))
+    results = train(known, setting, supervised=supervised, starts=starts, on_step=partial(report_step, machine))
+    weights = np.array([result.x for result in results])
+    stack = KernelStack(stacked.members, stacked.scales)
+    require_definite(machine.owner, weights, stack, bound, stacked.rounding)
+    warn_unless_converged(results, machine.tol, machine.remedies)
+    outcome = summarize(results)
+    if supervised and outcome.status.converged:
+        outcome = replace(outcome, status=Status.SUPERVISED)
+    balanced = not supervised and is_balanced(known, options)
+    expansion = transductive_expansion(results, stacked, balanced, bound, sample)
+    x = np.column_stack([result.point.by_rows for result in results])
+    n_solves = sum(result.n_solves for result in results)
+    return TransductionFit(
+        machine=assemble_machine(expansion, weights, x, outcome, n_solves, setting.C, bound, sample),
+        transduction=transduced_classes(expansion(sample.rows.X), sample),
+        C_unlabeled=setting.C_unlabeled,
+        s=setting.s,
+        cv_results=cv_results,
+        objective_path=[path for result in results for path in objectives_by_stage(result)],
+    )
+
+
+def choose_setting(
+    train: Train, known: Partition, folds: Callable[[], Folds], options: TransductionOptions
+) -> tuple[Setting, list[dict[str, Any]]]:
+    """Return the setting, as given or by cross-validation of labelled rows, and what was compared for it."""
+    costs = GRID_C if isinstance(options.C, str) else (float(options.C),)
+    ends = GRID_S if isinstance(options.s, str) else (float(options.s),)
+    fixed = options.C_unlabeled
+    candidates = [Setting(C, C if fixed is None else float(fixed), s) for C in costs for s in ends]
+    if len(candidates) == 1:
+        return candidates[0], []
+    C, s = DEFAULT_C if len(costs) > 1 else costs[0], DEFAULT_S if len(ends) > 1 else ends[0]
+    default = next(candidate for candidate in candidates if (candidate.C, candidate.s) == (C, s))
+    pairs = folds()
+    if not pairs:
+        return default, []
+    wrong = {candidate: held_out_errors(train, known, pairs, candidate) for candidate in candidates}
+    compared = [{**vars(c), "error": float(wrong[c].mean())} for c in candidates]
+    best = max(candidates, key=lambda c: (int(wrong[default].sum()) - int(wrong[c].sum()), c == default))
+    return (best if clearly_better(wrong[best], wrong[default]) else default), compared
+
+
+def unlabeled_rows_hurt(train: Train, known: Partition, folds: Folds, setting: Setting) -> bool:
+    """Return whether the supervised machine is clearly better on the labelled folds, if there are some."""
+    if not folds:
+        return False
+    supervised = held_out_errors(train, known, folds, setting, supervised=True)
+    return clearly_better(supervised, held_out_errors(train, known, folds, setting))
+
+
+def labeled_folds(known: Partition, seed: int) -> Folds:
+    """Return folds of the labelled rows in which no class is lost; none where a class has one row only."""
+    n_folds = min(N_FOLDS, int(np.bincount(known.codes).min()))
+    if n_folds < 2:
+        return []
+    split = SemiSupervisedSplit(n_folds, unlabeled=None, random_state=seed)
+    return list(split.split(known.codes, known.codes))
+
+
+def held_out_errors(
+    train: Train, known: Partition, folds: Folds, setting: Setting, supervised: bool = False
+) -> np.ndarray:
+    """Return which labelled rows are predicted wrongly by machines to which they are unlabelled."""
+    wrong = np.zeros(known.n_labeled, dtype=bool)
+    rows = np.arange(known.n_labeled + known.n_unlabeled)
+    for kept, held in folds:
+        labeled = known.labeled[kept]
+        fold = Partition(labeled, np.setdiff1d(rows, labeled), known.classes, known.codes[kept])
+        results = train(fold, setting, supervised=supervised)
+        values = np.column_stack([result.point.values for result in results])
+        wrong[held] = winners(values[known.labeled[held]]) != known.codes[held]
+    return wrong
+
+
+def clearly_better(wrong: np.ndarray, other: np.ndarray) -> bool:
+    """Return whether the first makes fewer errors on the same rows, by more than a standard error of the difference."""
+    fewer, more = int(np.sum(other & ~wrong)), int(np.sum(wrong & ~other))
+    return fewer - more > np.sqrt(fewer + more)
+
+
+def warn_if_drawn_by_class(train: Train, known: Partition, setting: Setting, options: TransductionOptions) -> None:
+    """Warn if the labels look as if drawn by class, so that their shares are not those of all rows."""
+    counts = np.bincount(known.codes)
+    trusted = isinstance(options.class_prior, str) and known.n_unlabeled > 0
+    if not trusted or known.n_labeled < SUSPICIOUS_LABELS or counts.max() > counts.min():
+        return
+    results = train(known, setting, supervised=True)
+    codes = winners(np.column_stack([result.point.values for result in results])[known.unlabeled])
+    shares = np.bincount(codes, minlength=len(counts)) / len(codes)
+    if np.abs(shares - 1.0 / len(counts)).max() > SUSPICIOUS_SHARE:
+        classes = known.classes.tolist()
+        shown = ", ".join(f"{label!r}: {share:.2f}" for label, share in zip(classes, shares, strict=True))
+        warn_caller(
+            f"The labelled rows have equally many of each class, {counts[0]}, and {options.machine.owner} gives the "
+            f'unlabelled rows the same shares (class_prior="labeled"). A model without them predicts {{{shown}}}. '
+            "If labels were drawn class by class, pass the true shares as class_prior, or class_prior=None."
+        )
+
+
+def train_machines(
+    stacked: StackedKernels,
+    weight: np.ndarray,
+    options: TransductionOptions,
+    known: Partition,
+    setting: Setting,
+    *,
+    supervised: bool = False,
+    starts: np.ndarray | tuple[()] = (),
+    on_step: Callable[[dict[str, Any]], bool] | None = None,
+) -> list[TransductionResult]:
+    """Train the machines; without unlabelled rows and balance if supervised.
+
+    Parameters
+    ----------
+    stacked : StackedKernels
+        At all rows; where the machines are balanced, their origin is moved.
+    weight : ndarray of shape (n_rows,)
+    options : TransductionOptions
+    known : Partition
+        Which rows are labelled for these machines, and with what.
+    setting : Setting
+    supervised : bool
+    starts : ndarray of shape (n_starts, n_labeled)
+        Factors on the costs of labelled rows with which further descents begin.
+    on_step : callable, optional
+        Called with the record of each step; a true answer stops.
+    """
+    labeled_weight = weight[known.labeled]
+    means: Sequence[float | None] = [None] * known.n_classes
+    if not supervised and is_balanced(known, options):
+        means = mean_outputs(labeled_weight, known, options.shares)
+        share = weight.copy()
+        share[known.labeled] = 0.0
+        stacked.center(share / share.sum())
+    stack = KernelStack(stacked.members, stacked.scales)
+    cost = setting.C * labeled_weight * class_weights(options.class_weight, known, labeled_weight)
+    cost_unlabeled = (0.0 if supervised else setting.C_unlabeled) * weight[known.unlabeled]
+    machines = [
+        TransductiveMachine(known.labeled, known.unlabeled, signs, cost, cost_unlabeled, means[c], setting.s)
+        for c, signs in enumerate(known.one_vs_rest())
+    ]
+    parts = [[machine] for machine in machines] if options.machine.weighting == "per_class" else [machines]
+    return [best_descent(stack, part, options, starts, on_step) for part in parts]
+
+
+def is_balanced(known: Partition, options: TransductionOptions) -> bool:
+    """Return whether the mean output on unlabelled rows is fixed."""
+    return options.class_prior is not None and known.n_unlabeled > 0
+
+
+def mean_outputs(labeled_weight: np.ndarray, known: Partition, shares: np.ndarray | None) -> list[float]:
+    """Return the mean output on unlabelled rows of each machine: shares are given, or those of the labelled rows."""
+    if shares is None:
+        shares = np.bincount(known.codes, weights=labeled_weight, minlength=known.n_classes)
+        shares = shares / shares.sum()
+    return (2.0 * (shares[1:] if len(shares) == 2 else shares) - 1.0).tolist()
+
+
+def best_descent(
+    stack: KernelStack,
+    machines: list[TransductiveMachine],
+    options: TransductionOptions,
+    starts: np.ndarray | tuple[()],
+    on_step: Callable[[dict[str, Any]], bool] | None,
+) -> TransductionResult:
+    """Return the best of several descents of machines that share their weights."""
+    machine, tol = options.machine, INNER * options.machine.tol
+
+    def train(
+        problems: Sequence[DualProblem], weights: np.ndarray | None, duals: list[np.ndarray] | None
+    ) -> WeightsResult:
+        if machine.weighting == "uniform" or len(stack) == 1:
+            return train_with_equal_weights(stack, problems, 0.0, machine.norm, tol, duals)
+        return solve_kernel_weights(
+            stack, problems, norm=machine.norm, method=machine.solver, start=weights, start_duals=duals, tol=tol
+        )
+
+    results: list[TransductionResult] = []
+    for factors in (None, *starts):
+        if results and results[-1].status is Status.CALLBACK:
+            break
+        results.append(
+            solve_transduction(
+                stack,
+                machines,
+                train,
+                stages=STAGES if options.annealing else STAGES[-1:],
+                start=None if factors is None else [m.cost * factors for m in machines],
+                tol=machine.tol,
+                max_iter=machine.max_iter,
+                callback=on_step,
+            )
+        )
+    best = min(results, key=lambda result: result.objective)
+    return replace(best, n_solves=sum(result.n_solves for result in results))
+
+
+def report_step(options: MachineOptions, record: dict[str, Any]) -> bool:
+    """Print a step of the descents whose best is kept, and ask the callback whether to stop."""
+    if options.verbose:
+        announce(
+            f"{options.owner}: annealing at {record['stage']:.3g}, step {record['iteration']}, objective "
+            f"{record['objective']:.6g}, {record['n_changed']} slopes changed, {record['seconds']:.1f} s"
+        )
+    return options.callback is not None and bool(options.callback(record))
+
+
+def transductive_expansion(
+    results: Sequence[TransductionResult],
+    stacked: StackedKernels,
+    balanced: bool,
+    bound: BoundLibrary,
+    sample: Sample,
+) -> KernelExpansion:
+    """Return the model that predicts; where the origin of the kernels was moved, it is moved back."""
+    x = np.column_stack([result.point.by_rows for result in results])
+    used = np.array([result.x for result in results]) / stacked.scales
+    offsets = np.array([offset for result in results for offset in result.point.offsets], dtype=float)
+    origin = stacked.origin
+    if origin is None:
+        return composite_expansion(used, x, offsets, bound, sample.kept)
+    coef = x - np.outer(origin, x.sum(axis=0)) if balanced else x  # without balance the sums are zero
+    expansion = composite_expansion(used, coef, np.zeros(len(offsets)), bound, sample.kept)
+    here = np.flatnonzero(origin)
+    intercept = offsets - origin[here] @ expansion(sample.X[here])
+    return KernelExpansion(expansion.groups, intercept, expansion.n_kernels)
+
+
+def objectives_by_stage(result: TransductionResult) -> list[np.ndarray]:
+    """Return the objectives after each step, one array for each stage of a descent."""
+    paths: dict[float, list[float]] = {}
+    for record in result.history:
+        paths.setdefault(record["stage"], []).append(record["objective"])
+    return [np.array(path) for path in paths.values()]
