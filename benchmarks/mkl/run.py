@@ -29,6 +29,7 @@ from kernelweave.solvers.machines import kernel_weights
 from kernelweave.solvers.machines.kernel_stack import KernelStack
 from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
 from kernelweave.solvers.machines.weights_gradient import ReducedGradientStep, shorter
+from kernelweave.solvers.margin import DualProblem
 
 HERE = Path(__file__).parent
 SIZES, COUNTS, C, TOL, MAX_SOLVES = (500, 1000, 2000), (10, 20, 60), 10.0, 1e-3, 500
@@ -84,7 +85,7 @@ def gap(members, scales, y, weights, x, offset):
 
 def run(stack, y, method, seconds):
     """Return time, machines trained, and the solution."""
-    duals = [kernel_weights.DualProblem(-y, np.minimum(0.0, C * y), np.maximum(0.0, C * y))]
+    duals = [DualProblem(-y, np.minimum(0.0, C * y), np.maximum(0.0, C * y))]
     begin = time.perf_counter()
 
     def late(state):

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
 
+from kernelweave.solvers.machines import smo
 from kernelweave.solvers.margin import (
     MarginRows,
     classification_rows,
@@ -95,3 +96,76 @@ def test_weights_are_filled_up_or_shrunk_to_their_total_inside_their_box(total):
     weights = filled(np.array([0.5, 0.25, 0.0]), upper, total)
     assert weights.sum() == pytest.approx(total)
     assert np.all((weights >= 0) & (weights <= upper))
+
+
+def same(problem, linear, lower, upper, total=0.0, index=None):
+    for found, expected in ((problem.linear, linear), (problem.lower, lower), (problem.upper, upper)):
+        np.testing.assert_array_equal(found, expected)
+    assert not np.any(np.signbit(problem.linear) & (problem.linear == 0.0))
+    assert problem.total == total
+    np.testing.assert_array_equal(problem.rows, np.arange(len(linear)) if index is None else index)
+    assert (problem.index is None) == (index is None)
+
+
+def drawn(seed, n=20):
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(n) < 0.4, 1.0, -1.0), rng.normal(size=n), rng.uniform(0.1, 9.0, size=n)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_dual_of_classification_is_that_of_the_support_vector_machine(seed):
+    y, _, cost = drawn(seed)
+    rows = classification_rows(y, cost)
+    same(rows.dual(), -y, np.minimum(0.0, y * cost), np.maximum(0.0, y * cost))
+    assert rows.dual(total=None).total is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_dual_of_the_squared_hinge_is_open_or_closed_where_it_does_not_bind(seed):
+    y, _, cost = drawn(seed)
+    rows = classification_rows(y, cost)
+    same(rows.dual(squared=True), -y, np.where(y > 0, 0.0, -np.inf), np.where(y > 0, np.inf, 0.0))
+    box = np.sqrt(cost * cost.sum())  # f = 0 costs sum(C) / 2
+    same(rows.dual(squared=True, at=0.0), -y, np.minimum(0.0, y * box), np.maximum(0.0, y * box))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_dual_of_regression_has_two_variables_a_point(seed):
+    _, y, cost = drawn(seed)
+    epsilon, zero, index = 0.1, np.zeros(len(y)), np.tile(np.arange(len(y)), 2)
+    y[:2] = epsilon, -epsilon
+    linear = np.concatenate([epsilon - y, -epsilon - y])
+    rows = regression_rows(y, epsilon, cost)
+    same(rows.dual(), linear, np.concatenate([zero, -cost]), np.concatenate([cost, zero]), index=index)
+    closed, middle = rows.dual(squared=True, at=float(np.median(y))), np.median(y)
+    box = np.sqrt(cost * (cost @ np.square(np.maximum(np.abs(y - middle) - epsilon, 0.0))))
+    np.testing.assert_allclose(closed.upper, np.concatenate([box, zero]), rtol=1e-13)
+    np.testing.assert_allclose(closed.lower, np.concatenate([zero, -box]), rtol=1e-13)
+
+
+def test_a_constant_that_meets_all_margins_leaves_a_box_that_is_not_empty():
+    rows = regression_rows(np.full(4, 2.0), 0.5, np.ones(4))
+    problem = rows.dual(squared=True, at=2.0)
+    assert np.all(problem.lower < problem.upper)
+    assert np.abs(problem.upper - problem.lower).max() < 1e-15
+
+
+@pytest.mark.parametrize(
+    "rows, at",
+    [(classification_rows(*drawn(7)[::2]), 0.0), (regression_rows(drawn(8)[1], 0.1, drawn(8)[2]), 0.2)],
+)
+def test_the_optimum_of_squared_costs_is_inside_the_closed_box(rows, at):
+    K = np.exp(-np.square(np.subtract.outer(np.arange(20.0), np.arange(20.0))))
+    point = rows.point
+    Q = K[np.ix_(point, point)] + np.diag(1.0 / rows.cost)
+    closed = rows.dual(squared=True, at=at)
+    wide = [np.clip(bound, -1e4, 1e4) for bound in (rows.dual(squared=True).lower, rows.dual(squared=True).upper)]
+    optimum = smo.solve(Q, closed.linear, *wide, tol=1e-9)
+    inside = smo.solve(Q, closed.linear, closed.lower, closed.upper, tol=1e-9)
+    assert inside.objective == pytest.approx(optimum.objective, rel=1e-8)
+    assert np.all((optimum.x >= closed.lower) & (optimum.x <= closed.upper))
+
+
+def test_the_dual_of_one_class_problems_chooses_the_margin():
+    rows = one_class_rows(5, np.full(5, 0.4))
+    same(rows.dual(total=1.0), np.zeros(5), np.zeros(5), np.full(5, 0.4), total=1.0)

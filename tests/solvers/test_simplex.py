@@ -2,7 +2,13 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from kernelweave.solvers.simplex import minimise_quadratic, minimise_quadratic_in_ball, project, project_on_ball
+from kernelweave.solvers.simplex import (
+    minimise_quadratic,
+    minimise_quadratic_in_ball,
+    project,
+    project_on_ball,
+    solve_definite,
+)
 
 
 def simplex_violation(H, c, w):
@@ -116,3 +122,27 @@ def test_the_quadratic_program_in_a_ball_has_the_optimum_of_a_general_solver(p, 
     gradient = H @ w + c
     best = -np.linalg.norm(np.maximum(-gradient, 0.0), p / (p - 1.0))
     assert gradient @ w - best <= 1e-7 * max(1.0, np.abs(H).max())
+
+
+@pytest.mark.parametrize("columns", [(), (3,)])
+def test_a_definite_system_is_solved_as_it_is(columns):
+    rng = np.random.default_rng(0)
+    Z, right = rng.normal(size=(5, 7)), rng.normal(size=(5, *columns))
+    A = Z @ Z.T
+    np.testing.assert_allclose(A @ solve_definite(A, right), right, atol=1e-12)
+    ridged = solve_definite(A, right, ridge=0.5)
+    np.testing.assert_allclose((A + 0.5 * np.eye(5)) @ ridged, right, atol=1e-12)
+
+
+def test_a_matrix_that_rounding_made_indefinite_gets_a_ridge():
+    z = np.random.default_rng(1).normal(size=6)
+    A = np.outer(z, z) - 1e-15 * np.eye(6)
+    with pytest.raises(np.linalg.LinAlgError):
+        np.linalg.cholesky(A)
+    assert A @ solve_definite(A, A @ z) == pytest.approx(A @ z, rel=1e-10)
+
+
+@pytest.mark.parametrize("A", [-np.eye(3), np.diag([1.0, -1.0, 1.0]), np.zeros((3, 3))])
+def test_a_matrix_that_is_not_definite_is_refused(A):
+    with pytest.raises(np.linalg.LinAlgError, match="far from it"):
+        solve_definite(A, np.ones(3))

@@ -19,7 +19,7 @@ from ..model_selection import SemiSupervisedSplit
 from ..solvers.alignment import RankOnes
 from ..solvers.machines.kernel_stack import Factor, KernelStack, Member
 from ..solvers.machines.kernel_weights import WeightsResult
-from ..solvers.machines.weighted_svm import DualProblem
+from ..solvers.margin import DualProblem
 from .base import Sample, class_weights, is_positive, require
 from .composite import CompositeModel, regression_dual, train_uniform
 from .kernel_design import AlignedKernelLearner, LabelAwareKernelLearner

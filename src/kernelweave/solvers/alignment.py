@@ -41,10 +41,10 @@ from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from .machines.kernel_stack import Factor
 from .result import Certificate, SolverResult, Status
+from .simplex import solve_definite
 
 TOLERANCE = 1e-10  # what non-negative least squares on unit diagonals reaches also where kernels depend on each other
 JITTER = 1e-13  # in the unit diagonal, for kernels that depend on each other
@@ -391,7 +391,7 @@ def _minimum_on_face(M: np.ndarray, a: np.ndarray, v: np.ndarray, face: np.ndarr
     """Walk from v to the minimum over the weights of a face; those that meet zero on the way leave it."""
     here = v[face]
     while len(face):
-        target = _solve_definite(M[np.ix_(face, face)], a[face])
+        target = solve_definite(M[np.ix_(face, face)], a[face], ridge=JITTER, factor=10.0)
         outside = target <= 0.0
         if not outside.any():
             here = target
@@ -404,13 +404,3 @@ def _minimum_on_face(M: np.ndarray, a: np.ndarray, v: np.ndarray, face: np.ndarr
     v = np.zeros(len(a))
     v[face] = here
     return v, face
-
-
-def _solve_definite(M: np.ndarray, a: np.ndarray) -> np.ndarray:
-    """Solve with a matrix of unit diagonal that is positive definite but for rounding."""
-    jitter = JITTER
-    while True:
-        _, solution, failed = dposv(M + jitter * np.eye(len(M)), a)
-        if not failed:
-            return np.asarray(solution)
-        jitter *= 10.0

@@ -7,7 +7,13 @@ Row :math:`r` asks
 Classification has one row a point with :math:`s = y`, :math:`t = 1`. Regression with an insensitive zone of
 :math:`\varepsilon` has two: :math:`s = \pm 1`, :math:`t = \pm y - \varepsilon`. One-class problems have one with
 :math:`s = 1`. The multiplier of row :math:`r` is :math:`\beta_r \in [0, c_r]`; the *signed dual* of point :math:`i` is
-the sum of :math:`s_r \beta_r` over its rows.
+the sum of :math:`s_r \beta_r` over its rows. Machines are trained in the dual of these rows (:meth:`MarginRows.dual`),
+
+.. math:: \min_v\; \tfrac12 x^\top K x - \sum_r s_r t_r v_r \quad \text{s.t.} \quad
+    v_r = s_r \beta_r \text{ between } 0 \text{ and } s_r c_r, \qquad x_i = \textstyle\sum_{r: i_r = i} v_r ,
+
+with a fixed :math:`\sum_r v_r` where there is a free offset. At the cost :math:`\tfrac12 c_r \xi_r^2` the box is open,
+and :math:`\tfrac12 v_r^2 / c_r` is added.
 """
 
 from __future__ import annotations
@@ -16,6 +22,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+EPS = float(np.finfo(float).eps)
 ROUNDING = 1e-12  # sums of costs that should be one are one up to this
 
 
@@ -49,9 +56,82 @@ class MarginRows:
         """Return the total cost of the violated margins for function values ``f`` at the points."""
         return float(self.cost @ self.slack(f))
 
+    def dual(self, *, squared: bool = False, at: float | None = None, total: float | None = 0.0) -> DualProblem:
+        r"""Return the dual of a machine with these margins: one variable a row, :math:`s_r \beta_r`.
+
+        Parameters
+        ----------
+        squared : bool
+            Whether a violation costs :math:`\tfrac12 c_r \xi_r^2`: there is no box, and the machine needs the ridge
+            :math:`1/c_r`.
+        at : float, optional
+            Close the box of squared costs where it does not bind: the optimum costs no more than the constant function
+            of this value, so :math:`c_r \xi_r^2` is at most twice as much as that costs. None leaves it open.
+        total : float or None
+            The sum of the variables: 0 for a free offset, 1 for problems that choose their margin, None for no offset.
+
+        Returns
+        -------
+        DualProblem
+
+        Examples
+        --------
+        >>> problem = classification_rows(np.array([1.0, -1.0]), np.array([3.0, 4.0])).dual()
+        >>> problem.linear.tolist(), problem.lower.tolist(), problem.upper.tolist()
+        ([-1.0, 1.0], [0.0, -4.0], [3.0, 0.0])
+        """
+        ends = self.sign * (self._squared_box(at) if squared else self.cost)
+        index = None if np.array_equal(self.point, np.arange(self.n_points)) else self.point
+        linear = 0.0 - self.sign * self.target  # not -0
+        return DualProblem(linear, np.minimum(0.0, ends), np.maximum(0.0, ends), total, index)
+
+    def _squared_box(self, at: float | None) -> np.ndarray:
+        """Return the largest dual of each row at a squared cost."""
+        if at is None:
+            return np.full(len(self.cost), np.inf)
+        slack = self.slack(np.full(self.n_points, at))
+        # where the constant meets all margins, zero is the optimum: the box is as small as can be, but not empty
+        return np.asarray(np.maximum(np.sqrt(self.cost * (self.cost * slack**2).sum()), self.cost * EPS))
+
     def signed(self, dual: np.ndarray) -> np.ndarray:
         """Return the signed dual of every point."""
         return np.bincount(self.point, weights=self.sign * dual, minlength=self.n_points)
+
+
+@dataclass(frozen=True, eq=False)
+class DualProblem:
+    """The dual of one machine: minimise ``1/2 x'Kx + linear'x`` over a box.
+
+    Attributes
+    ----------
+    linear, lower, upper : ndarray of shape (n_variables,)
+        Bounds may be infinite, as with the squared hinge; the box must hold 0 where they are.
+    total : float or None
+        The sum of the variables; None for no equality.
+    index : ndarray of shape (n_variables,), optional
+        The row of the kernels of each variable; variables may share a row. By default, variables are rows.
+    """
+
+    linear: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
+    total: float | None = 0.0
+    index: np.ndarray | None = None
+
+    @property
+    def rows(self) -> np.ndarray:
+        """The row of the kernels of each variable."""
+        return np.arange(len(self.linear)) if self.index is None else self.index
+
+    def free(self, x: np.ndarray) -> np.ndarray:
+        """Return which variables are inside the box."""
+        return np.asarray((x > self.lower) & (x < self.upper))
+
+    def at(self, rows: np.ndarray, share: float) -> DualProblem:
+        """Return the problem of some sorted rows that stand for all as ``share`` of them: the box is so much wider."""
+        kept = np.flatnonzero(np.bincount(rows, minlength=self.rows.max() + 1)[self.rows])
+        lower, upper = self.lower[kept] / share, self.upper[kept] / share
+        return DualProblem(self.linear[kept], lower, upper, self.total, np.searchsorted(rows, self.rows[kept]))
 
 
 def classification_rows(signs: np.ndarray, cost: np.ndarray) -> MarginRows:

@@ -12,6 +12,7 @@ from scipy.linalg.lapack import dposv
 
 EPS = float(np.finfo(float).eps)
 FAR_AWAY = EPS**-0.5  # entries of a point that leave half of the digits to its place on the simplex
+LEAST_RIDGE = 100 * EPS  # of the diagonal, where rounding made a matrix indefinite
 RIDGE = 1e-12  # of the mean diagonal: makes equal kernels share their weight, and moves an optimum by no more
 BARRIER_FACTOR = 0.1  # of the barrier from one round of Newton steps to the next
 NEWTON_STEPS = 50  # of the barrier method in one round; five are usual
@@ -108,7 +109,7 @@ def _minimum_on_face(H: np.ndarray, c: np.ndarray, w: np.ndarray, face: np.ndarr
     """Walk to the minimum over the weights of a face; those that meet zero on the way leave it."""
     w = w.copy()
     while True:
-        free, unit = _solve_definite(H[face[:, None], face], np.array([-c[face], np.ones(len(face))]).T).T
+        free, unit = solve_definite(H[face[:, None], face], np.array([-c[face], np.ones(len(face))]).T).T
         target = free + unit * ((1.0 - free.sum()) / unit.sum())
         if target.min() > 0.0:
             w[face] = target / target.sum()
@@ -121,16 +122,6 @@ def _minimum_on_face(H: np.ndarray, c: np.ndarray, w: np.ndarray, face: np.ndarr
         face = np.flatnonzero(w > 0.0)
         if len(face) <= 1:
             return w
-
-
-def _solve_definite(H: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve with a matrix that is positive definite but for rounding."""
-    ridge = 0.0
-    while True:
-        _, solution, failed = dposv(H + ridge * np.eye(len(H)) if ridge else H, right)
-        if not failed:
-            return np.asarray(solution)
-        ridge = 100.0 * max(ridge, EPS * float(H.diagonal().max()))
 
 
 def minimise_quadratic_in_ball(H: np.ndarray, c: np.ndarray, p: float, accuracy: float = 1e-9) -> np.ndarray:
@@ -169,7 +160,7 @@ def minimise_quadratic_in_ball(H: np.ndarray, c: np.ndarray, p: float, accuracy:
             slope = p * w ** (p - 1.0) / room
             gradient = H @ w + c + strength * (slope - 1.0 / w)
             curvature = p * (p - 1.0) * w ** (p - 2.0) / room + 1.0 / w**2
-            step = -_solve_definite(H + strength * (np.diag(curvature) + np.outer(slope, slope)), gradient)
+            step = -solve_definite(H + strength * (np.diag(curvature) + np.outer(slope, slope)), gradient)
             decrement = -float(gradient @ step)
             if decrement <= 0.1 * strength:
                 break
@@ -178,3 +169,32 @@ def minimise_quadratic_in_ball(H: np.ndarray, c: np.ndarray, p: float, accuracy:
                 length *= 0.5
             w = w + length * step
     return w
+
+
+def solve_definite(
+    A: np.ndarray, right: np.ndarray, *, ridge: float = 0.0, least: float = LEAST_RIDGE, factor: float = 100.0
+) -> np.ndarray:
+    """Solve with a matrix that is positive definite but for rounding.
+
+    Parameters
+    ----------
+    A : ndarray of shape (n, n)
+    right : ndarray of shape (n,) or (n, n_columns)
+    ridge : float
+        Added to the diagonal from the start.
+    least, factor : float
+        While the matrix is not definite, the ridge grows by ``factor``, and is ``least`` times the largest entry of the
+        diagonal at first. One as large as that entry is not rounding: a ``LinAlgError``.
+
+    Returns
+    -------
+    ndarray of the shape of ``right``
+    """
+    while True:
+        _, solution, failed = dposv(A + ridge * np.eye(len(A)) if ridge else A, right)
+        if not failed:
+            return np.asarray(solution)
+        largest = float(A.diagonal().max())
+        ridge = max(factor * ridge, least * largest)
+        if not ridge < largest:  # nor if it is NaN
+            raise np.linalg.LinAlgError("A matrix that should be positive definite is far from it, or holds NaN.")

@@ -5,7 +5,8 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 
 from kernelweave.solvers.machines import kernel_weights, smo
 from kernelweave.solvers.machines.kernel_stack import Diagonal, Factor, KernelStack
-from kernelweave.solvers.machines.kernel_weights import DualProblem, solve_kernel_weights
+from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
+from kernelweave.solvers.margin import DualProblem
 from kernelweave.solvers.result import Status
 
 # Clarabel says so where it does not reach its own tolerance; the tests allow it 1e-6.

@@ -5,7 +5,8 @@ from kernelweave.solvers.machines import kernel_stack, low_rank, smo, weighted_s
 from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
 from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
 from kernelweave.solvers.machines.low_rank import solve_low_rank
-from kernelweave.solvers.machines.weighted_svm import DualProblem, WeightedSVM
+from kernelweave.solvers.machines.weighted_svm import WeightedSVM
+from kernelweave.solvers.margin import DualProblem
 from kernelweave.solvers.result import Status
 
 

@@ -4,7 +4,8 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave.solvers.machines import smo
 from kernelweave.solvers.machines.kernel_stack import Diagonal, KernelStack
-from kernelweave.solvers.machines.weighted_svm import FIRST_BOX, DualProblem, WeightedSVM
+from kernelweave.solvers.machines.weighted_svm import FIRST_BOX, WeightedSVM
+from kernelweave.solvers.margin import DualProblem
 
 SCALES = np.array([1.0, 2.0, 0.5])
 

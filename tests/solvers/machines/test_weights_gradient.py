@@ -3,7 +3,7 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave.solvers.machines.kernel_stack import KernelStack
-from kernelweave.solvers.machines.weighted_svm import DualProblem, WeightedSVM
+from kernelweave.solvers.machines.weighted_svm import WeightedSVM
 from kernelweave.solvers.machines.weights_gradient import (
     GroupLassoStep,
     ProjectedGradientStep,
@@ -12,6 +12,7 @@ from kernelweave.solvers.machines.weights_gradient import (
     normalised,
     shorter,
 )
+from kernelweave.solvers.margin import DualProblem
 
 
 def machines(seed=0, C=2.0, n=40, norm=1.0):

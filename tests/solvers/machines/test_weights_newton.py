@@ -6,8 +6,9 @@ from kernelweave.solvers import simplex
 from kernelweave.solvers.machines import weights_newton
 from kernelweave.solvers.machines.kernel_stack import KernelStack
 from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
-from kernelweave.solvers.machines.weighted_svm import DualProblem, WeightedSVM
+from kernelweave.solvers.machines.weighted_svm import WeightedSVM
 from kernelweave.solvers.machines.weights_newton import NewtonStep, _Model
+from kernelweave.solvers.margin import DualProblem
 from kernelweave.solvers.result import Status
 
 WEIGHTS = np.array([0.5, 0.2, 0.3])

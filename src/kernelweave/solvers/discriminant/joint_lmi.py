@@ -35,12 +35,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg.lapack import dposv
 
 from ..course import Course
 from ..loops import Array, compiled, solve_factored
 from ..machines.kernel_stack import KernelStack, Member
 from ..result import Status
+from ..simplex import solve_definite
 from .matrix_fractional import RidgedStack
 from .simplex_newton import Callback, DiscriminantResult, SimplexState, finite, first_weights
 
@@ -187,7 +187,7 @@ class _Point:
         AQ = A @ self.Q
         hessian = np.einsum("icd,ldc->il", AQ, AQ) + 2.0 * np.einsum("cd,icld->il", A, self.gram)
         mixed = (E * (self.Q @ E)).sum(axis=1)  # (W Q_i W)_jj
-        return -np.trace(AQ, axis1=1, axis2=2), hessian - mixed @ _solve_definite(centre.W**2, mixed.T)
+        return -np.trace(AQ, axis1=1, axis2=2), hessian - mixed @ _solve_scaled(centre.W**2, mixed.T)
 
     def newton_step(self, centre: _Centre, multipliers: np.ndarray) -> tuple[np.ndarray, float]:
         """Return Newton's step in w and the squared decrement."""
@@ -195,7 +195,7 @@ class _Point:
         gradient, hessian = self.derivatives(centre)
         gradient = gradient - 1.0 / w
         scaled = w[:, None] * hessian * w + np.diag(multipliers * w / centre.mu)  # in step / w
-        solutions = _solve_definite(scaled, np.array([-w * gradient, w]).T)
+        solutions = _solve_scaled(scaled, np.array([-w * gradient, w]).T)
         step = w * (solutions[:, 0] - solutions[:, 1] * (w @ solutions[:, 0]) / (w @ solutions[:, 1]))
         return step, -float(gradient @ step)
 
@@ -247,17 +247,11 @@ def _centre(S: np.ndarray, mu: float, t: np.ndarray | None = None) -> _Centre:
         level = max(mu, FACTOR * level)
 
 
-def _solve_definite(A: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """Solve with a matrix that is positive definite but for rounding."""
+def _solve_scaled(A: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """Solve with a matrix whose diagonal is brought to 1 first."""
     scale = 1.0 / np.sqrt(A.diagonal())
-    A, ridge = scale[:, None] * A * scale, 0.0
-    right = (scale * right.T).T
-    while ridge < 1.0:
-        _, solution, failed = dposv(A + ridge * np.eye(len(A)) if ridge else A, right)
-        if not failed:
-            return np.asarray((scale * solution.T).T)
-        ridge = max(100.0 * ridge, LEAST_RIDGE)
-    raise np.linalg.LinAlgError("A matrix that should be positive definite is far from it, or holds NaN.")
+    solution = solve_definite(scale[:, None] * A * scale, (scale * right.T).T, least=LEAST_RIDGE)
+    return np.asarray((scale * solution.T).T)
 
 
 # The classes are few, and the steps in t many: compiled, they cost next to nothing beside a factorisation of M.

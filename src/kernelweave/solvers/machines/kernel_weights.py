@@ -17,20 +17,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from ..course import Course, CourseState
+from ..margin import DualProblem
 from ..result import SolverResult
 from .kernel_stack import KernelStack
-from .weighted_svm import DualProblem, Value, WeightedSVM
+from .weighted_svm import Value, WeightedSVM
 from .weights_gradient import GroupLassoStep, ProjectedGradientStep, ReducedGradientStep, normalised
 from .weights_newton import NewtonStep
 
-__all__ = ["DualProblem", "MKLState", "Method", "WeightsResult", "solve_kernel_weights"]
+__all__ = ["METHODS", "MKLState", "WeightsResult", "solve_kernel_weights"]
 
-Method = Literal["newton", "projected_gradient", "reduced_gradient", "group_lasso"]
 Step = Callable[[Value], tuple[Value, str]]
 STEPS: dict[str, Callable[[WeightedSVM, Callable[[Value], float]], Step]] = {
     "newton": NewtonStep,
@@ -38,6 +37,7 @@ STEPS: dict[str, Callable[[WeightedSVM, Callable[[Value], float]], Step]] = {
     "reduced_gradient": ReducedGradientStep,
     "group_lasso": GroupLassoStep,
 }
+METHODS = tuple(STEPS)
 INNER = 0.1  # of the gap that is left, but not less than of the tolerance: the accuracy of the machines
 NEWTON_LEAVES = 0.1  # of the gap, or less: the next machines are made accurate for what will be left
 COARSEST = 3e-3  # accuracy of the first machines
@@ -90,7 +90,7 @@ def solve_kernel_weights(
     *,
     ridge: float | np.ndarray = 0.0,
     norm: float = 1.0,
-    method: Method = "newton",
+    method: str = "newton",
     start: np.ndarray | None = None,
     start_duals: Sequence[np.ndarray] | None = None,
     tol: float = 1e-3,
@@ -109,7 +109,8 @@ def solve_kernel_weights(
         Added to the diagonal of the combined kernel: 1/C for the squared hinge, whose box is infinite.
     norm : float
         1: the weights sum to 1. Larger, up to infinity: their norm is 1.
-    method : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}
+    method : str
+        One of ``METHODS``: "newton", "projected_gradient", "reduced_gradient", "group_lasso".
         The reduced gradient is for the norm 1 only.
     start : ndarray of shape (n_kernels,), optional
         Weights to start from, brought to norm 1; by default equal ones. Newton's method, where there are many points,
@@ -168,7 +169,7 @@ def solve_kernel_weights(
     )
 
 
-def _first_weights(start: np.ndarray | None, n_kernels: int, norm: float, method: Method) -> np.ndarray:
+def _first_weights(start: np.ndarray | None, n_kernels: int, norm: float, method: str) -> np.ndarray:
     equal = normalised(np.ones(n_kernels), norm)
     if start is None:
         return equal

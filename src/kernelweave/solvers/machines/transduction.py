@@ -32,11 +32,11 @@ from typing import Any
 
 import numpy as np
 
+from ..margin import DualProblem
 from ..result import Certificate, SolverResult, Status
 from .dc import descend
 from .kernel_stack import KernelStack
 from .kernel_weights import WeightsResult
-from .weighted_svm import DualProblem
 
 COPIES = np.array([[1.0], [-1.0]])  # the signs of an unlabelled point
 Train = Callable[[Sequence[DualProblem], np.ndarray | None, "list[np.ndarray] | None"], WeightsResult]

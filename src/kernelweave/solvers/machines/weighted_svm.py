@@ -23,6 +23,7 @@ from functools import cached_property
 import numpy as np
 
 from ..loops import gather
+from ..margin import DualProblem
 from . import smo
 from .kernel_stack import LARGE, Diagonal, KernelStack
 from .low_rank import solve_low_rank
@@ -33,42 +34,6 @@ FIRST_BOX, WIDEST = 1e3, 1e15
 GENEROUS = 4.0  # times the sum of absolute values: the next box
 COARSEST = 0.1  # relative gap in the closed box
 MOST_SLACK = 1e6  # times the gap that the machine itself may have
-
-
-@dataclass(frozen=True, eq=False)
-class DualProblem:
-    """The dual of one machine: minimise ``1/2 x'Kx + linear'x`` over a box.
-
-    Attributes
-    ----------
-    linear, lower, upper : ndarray of shape (n_variables,)
-        Bounds may be infinite, as with the squared hinge; the box must hold 0 where they are.
-    total : float or None
-        The sum of the variables; None for no equality.
-    index : ndarray of shape (n_variables,), optional
-        The row of the kernels of each variable; variables may share a row. By default, variables are rows.
-    """
-
-    linear: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-    total: float | None = 0.0
-    index: np.ndarray | None = None
-
-    @property
-    def rows(self) -> np.ndarray:
-        """The row of the kernels of each variable."""
-        return np.arange(len(self.linear)) if self.index is None else self.index
-
-    def free(self, x: np.ndarray) -> np.ndarray:
-        """Return which variables are inside the box."""
-        return np.asarray((x > self.lower) & (x < self.upper))
-
-    def at(self, rows: np.ndarray, share: float) -> DualProblem:
-        """Return the problem of some sorted rows that stand for all as ``share`` of them: the box is so much wider."""
-        kept = np.flatnonzero(np.bincount(rows, minlength=self.rows.max() + 1)[self.rows])
-        lower, upper = self.lower[kept] / share, self.upper[kept] / share
-        return DualProblem(self.linear[kept], lower, upper, self.total, np.searchsorted(rows, self.rows[kept]))
 
 
 @dataclass(eq=False)

@@ -20,7 +20,8 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from .. import simplex
-from .weighted_svm import DualProblem, Value, WeightedSVM
+from ..margin import DualProblem
+from .weighted_svm import Value, WeightedSVM
 from .weights_gradient import SUFFICIENT, ProjectedGradientStep, normalised, shorter
 
 RIDGE = 1e-8  # of the mean diagonal of the kernel, for duplicated points and kernels of low rank
