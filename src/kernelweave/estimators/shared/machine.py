@@ -19,9 +19,9 @@ from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
 from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, VERBOSE, one_of
 from ...solvers.machines.kernel_stack import Diagonal, KernelStack
-from ...solvers.machines.kernel_weights import Method, MKLState, WeightsResult, solve_kernel_weights
-from ...solvers.machines.weighted_svm import DualProblem, WeightedSVM
-from ...solvers.margin import MarginRows, classification_rows, regression_rows
+from ...solvers.machines.kernel_weights import MKLState, WeightsResult, solve_kernel_weights
+from ...solvers.machines.weighted_svm import WeightedSVM
+from ...solvers.margin import DualProblem, MarginRows, classification_rows, regression_rows
 from ...solvers.result import Certificate, Status
 from ..progress import announce
 from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
@@ -87,7 +87,7 @@ class MachineOptions:
     max_iter: int
     norm: float = 1.0
     weighting: str = "shared"
-    solver: Method = "newton"
+    solver: str = "newton"
     callback: Callable[[Any], object] | None = None
     verbose: int = 0
     memory_advice: str = "CGBoostClassifier and CGBoostRegressor, which read kernels by blocks"

@@ -21,7 +21,7 @@ from ...parameters import BOOLEAN, NON_NEGATIVE, NONE, POSITIVE, READ_LATER, WHO
 from ...solvers.machines.kernel_stack import KernelStack
 from ...solvers.machines.kernel_weights import WeightsResult, solve_kernel_weights
 from ...solvers.machines.transduction import TransductionResult, TransductiveMachine, solve_transduction
-from ...solvers.machines.weighted_svm import DualProblem
+from ...solvers.margin import DualProblem
 from ...solvers.result import Status
 from ...warn import warn_caller
 from ..progress import announce
