@@ -6,6 +6,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from kernelweave.estimators.composite import SOLVERS
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -29,7 +30,6 @@ from kernelweave import (
     Sigmoid,
     one_kernel_per_group,
 )
-from kernelweave.estimators.composite import SOLVERS
 from kernelweave.estimators.shared import memory
 from kernelweave.kernels.defaults import plain_library
 from kernelweave.solvers.result import Status

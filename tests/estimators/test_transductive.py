@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from kernelweave.estimators.transductive import clearly_better
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -25,7 +26,6 @@ from kernelweave import (
     TSVMClassifier,
     TSVMMKLClassifier,
 )
-from kernelweave.estimators.transductive import clearly_better
 from kernelweave.model_selection import labeled_scorer
 from kernelweave.solvers.result import Status
 
