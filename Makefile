@@ -1,24 +1,30 @@
 # Needs make and Python >= 3.11; everything else goes into .venv. Another interpreter: make PYTHON=python3.12 test
 PYTHON ?= python3
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint format wheel-check clean
+.PHONY: help demo test test-all test-lowest test-processors test-other-processor lint format wheel-check clean
 
 # All paths are relative and tools run as `python -m`, so that a folder name with spaces does no harm.
 PY := .venv/bin/python
-PIP := $(PY) -m pip -q --disable-pip-version-check
+PIP = $(PY) -m pip -q --disable-pip-version-check
 # What was installed, and for which folder: a tree that was moved installs itself again.
 HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 INSTALLED := .venv/installed-$(HERE)
 INSTALLED_TEST := .venv/installed-test-$(HERE)
-PYTEST := $(PY) -m pytest -n auto --maxprocesses=8 --durations=10 --durations-min=5
+PYTEST = $(PY) -m pytest -n auto --maxprocesses=8 --durations=10 --durations-min=5
+
+# The lowest versions that pyproject.toml allows have an environment of their own. They have wheels for the lowest
+# Python, not for the newest: it is python3.11 where there is one.
+LOWEST := .venv-lowest/installed-$(HERE)
+test-lowest $(LOWEST): PY := .venv-lowest/bin/python
+test-lowest $(LOWEST): PYTHON := $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo "$(PYTHON)")
 
 # One thread for each test process: the processes already share the cores.
-test test-all: export OPENBLAS_NUM_THREADS = 1
-test test-all: export OMP_NUM_THREADS = 1
-test test-all: export MKL_NUM_THREADS = 1
+test test-all test-lowest: export OPENBLAS_NUM_THREADS = 1
+test test-all test-lowest: export OMP_NUM_THREADS = 1
+test test-all test-lowest: export MKL_NUM_THREADS = 1
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-12s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
 
 demo: $(INSTALLED) ## install, and fill in the labels of scikit-learn's digits from 100 of them
 	$(PY) examples/digits.py
@@ -28,6 +34,19 @@ test: $(INSTALLED_TEST) ## install, and run the tests (but those marked slow)
 
 test-all: $(INSTALLED_TEST) ## run all tests
 	$(PYTEST) -m ""
+
+test-lowest: $(LOWEST) ## run the tests with the lowest versions that pyproject.toml allows
+	$(PYTEST)
+
+# A subset: make test-processors CORES="Haswell baseline" THREADS="1" TESTS="tests/kernels"
+CORES ?=
+THREADS ?= 1 2
+TESTS ?=
+test-processors: $(INSTALLED_TEST) ## run the tests as on every processor that this one can play (hours)
+	$(PY) .ci/processors.py --cores "$(CORES)" --threads "$(THREADS)" $(TESTS)
+
+test-other-processor: $(INSTALLED_TEST) ## run the numerical tests as on one other processor, chosen by the commit
+	$(PY) .ci/processors.py --other -m "not slow" tests/kernels tests/solvers tests/estimators
 
 lint: $(INSTALLED_TEST) ## check style and types
 	$(PY) -m ruff check .
@@ -51,15 +70,15 @@ wheel-check: | $(PY) ## build the wheel, install it alone elsewhere, run the REA
 	'data sets,', sum(len(paper.published()) for paper in papers.PAPERS.values()), 'printed tables and figures')"
 
 clean: ## remove everything that make has made
-	rm -rf .venv dist .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-lowest dist .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples benchmarks .ci -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
-$(PY):
+.venv/bin/python .venv-lowest/bin/python: %/bin/python:
 	@command -v "$(PYTHON)" >/dev/null || \
 	{ echo "There is no $(PYTHON) here. kernelweave needs Python 3.11 or newer: make PYTHON=/path/to/python"; exit 1; }
 	@"$(PYTHON)" -c 'import sys; v = sys.version_info; v >= (3, 11) or sys.exit("kernelweave needs Python 3.11 or \
 	newer, and $(PYTHON) is %d.%d. Name a newer one: make PYTHON=python3.12" % v[:2])'
-	"$(PYTHON)" -m venv --clear .venv || { rm -rf .venv; exit 1; }
+	"$(PYTHON)" -m venv --clear $* || { rm -rf $*; exit 1; }
 
 $(INSTALLED): pyproject.toml | $(PY)
 	$(PIP) install -e ".[cli,io]"
@@ -67,4 +86,9 @@ $(INSTALLED): pyproject.toml | $(PY)
 
 $(INSTALLED_TEST): pyproject.toml | $(PY)
 	$(PIP) install -e ".[test]"
+	@touch $@
+
+$(LOWEST): pyproject.toml .ci/lowest.py | .venv-lowest/bin/python
+	$(PY) .ci/lowest.py pyproject.toml > .venv-lowest/lowest.txt
+	$(PIP) install --only-binary :all: -c .venv-lowest/lowest.txt -e ".[all,test]"
 	@touch $@

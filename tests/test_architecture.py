@@ -15,10 +15,11 @@ MAY_IMPORT = {
     "report": (),
     "datasets": (),
     "kernels": ("parameters", "warn"),
-    "solvers": (),
+    "solvers": ("warn",),
     "model_selection": ("labels", "parameters", "warn"),
     "estimators": ("kernels", "solvers", "warn", "labels", "model_selection", "parameters"),
     "faults": (),
+    "streams": (),
     "tables": ("faults",),
     "preprocessing": (),
     "persistence": ("kernels", "estimators", "tables"),
@@ -26,13 +27,14 @@ MAY_IMPORT = {
     "target_texts": ("filling", "preprocessing"),
     "labeling": ("estimators", "filling", "kernels", "model_selection", "preprocessing", "target_texts"),
     "papers": ("estimators", "kernels", "model_selection", "datasets"),
-    "papers_cli": ("papers", "report", "tables"),
+    "papers_cli": ("papers", "report", "tables", "faults", "streams"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")
 MAY_IMPORT["__main__"] = ("cli",)
 ONLY_IN = {
     "highspy": "solvers/columns/highs.py",
     "matplotlib": "report/",
+    "numba": "solvers/compiling.py",
 }
 NEVER_IN = {"sklearn": "solvers/"}
 ONLY_IN_TESTS = ("cvxpy", "clarabel")  # the oracles

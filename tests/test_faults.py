@@ -1,4 +1,8 @@
-from kernelweave.faults import Fault, TableError, reason
+import errno
+
+import pytest
+
+from kernelweave.faults import Fault, TableError, is_full, reason
 
 
 def test_every_fault_has_its_own_exit_code():
@@ -13,3 +17,10 @@ def test_an_error_is_its_sentence_and_its_code():
 def test_a_reason_is_one_line_without_a_full_stop_and_without_the_files_name():
     assert reason(PermissionError(13, "Permission denied", "in.csv")) == "Permission denied"
     assert reason(ValueError("embedded null byte.\nmore")) == "embedded null byte"
+
+
+@pytest.mark.parametrize("code", ["ENOSPC", "EDQUOT", "EFBIG"])
+def test_disks_quotas_and_files_can_be_full(code):
+    assert is_full(OSError(getattr(errno, code), "no more"))
+    assert not is_full(OSError(errno.EACCES, "Permission denied"))
+    assert not is_full(OSError("no number"))

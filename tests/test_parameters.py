@@ -52,6 +52,6 @@ def test_alternatives_are_one_list_of_words():
 
 
 def test_the_first_wrong_parameter_is_named_with_what_came_and_what_was_expected():
-    constraints = {"C": POSITIVE, "loss": one_of("hinge"), "never": Constraint(lambda value: False, "nothing")}
+    constraints = {"C": POSITIVE, "loss": one_of("hinge"), "never": Constraint(lambda value: False, ("nothing",))}
     with pytest.raises(ValueError, match=r'^Model got loss=3; expected "hinge"\.$'):
         check_parameters("Model", {"never": 0, "C": 1.0, "loss": 3}, constraints)

@@ -13,8 +13,8 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from datetime import date
+from contextlib import contextmanager
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
@@ -40,11 +40,12 @@ try:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.table import Table as Grid
 
-    from .faults import Fault, TableError, reason
+    from .faults import Fault, TableError, is_full, reason
     from .labeling import Labeling, LabelingOptions, encode, fill_labels, in_options
     from .papers_cli import PapersError
     from .papers_cli import app as papers
     from .persistence import load_with_about, packed, require_skops
+    from .streams import as_text, can_show, guarded, work_is_done
     from .tables import Table, atomic_write, check_output, is_empty, read_table, write_filled
     from .target_texts import LabelingError, require_empty
 except ImportError as missing:  # pragma: no cover - tested in a process of its own
@@ -74,23 +75,27 @@ class CommandError(Exception):
 def main() -> None:
     """Run the command; whatever goes wrong is one sentence and an exit code of its own."""
     signal.signal(signal.SIGTERM, _interrupt)
-    try:
+    with guarded() as output:
         try:
-            app()
-        finally:
-            sys.stdout.flush()  # what fails at the end of Python is a traceback
-    except SystemExit as stop:  # typer and rich turn Ctrl-C and the end of a pipe's reader into an exit without a word
-        if isinstance(stop.__context__, BrokenPipeError):
-            os._exit(NO_READER)
+            _run()
+        except SystemExit as stop:
+            if stop.code:
+                raise
+        sys.stdout.flush()
+        if isinstance(output.failure, BrokenPipeError):
+            sys.exit(0 if output.work_is_done else NO_READER)
+        if output.failure is not None:
+            rest = "; the files are written" if output.work_is_done else ""
+            _fail(int(Fault.NO_SPACE), f"The report cannot be printed: {reason(output.failure)}{rest}.")
+
+
+def _run() -> None:
+    try:
+        app()
+    except SystemExit as stop:  # typer turns Ctrl-C into an exit without a word
         if stop.code != INTERRUPTED:
             raise
         _fail(INTERRUPTED, "Interrupted; nothing was written.")
-    except BrokenPipeError:
-        os._exit(NO_READER)
-    except OSError as error:
-        if error.filename is not None:
-            raise
-        _fail(int(Fault.NO_SPACE), f"The report cannot be printed: {reason(error)}.", at_once=True)
     except (TableError, CommandError, PapersError) as error:
         _fail(int(error.code), str(error))
     except LabelingError as error:
@@ -99,6 +104,9 @@ def main() -> None:
         _fail(INTERRUPTED, "Interrupted; nothing was written.")
     except MemoryError:
         _fail(NOT_POSSIBLE, "There is not enough memory for this table; leave columns out with --ignore.")
+    except OSError as error:  # a folder for temporary files, say
+        where = "" if error.filename is None else f" ('{error.filename}')"
+        _fail(int(Fault.NO_SPACE) if is_full(error) else NOT_POSSIBLE, f"The system refused: {reason(error)}{where}.")
 
 
 @app.callback()
@@ -128,6 +136,9 @@ def label(
     json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Fill in the empty cells of one column of TABLE, and say how good the labels are."""
+    target = as_text(target)
+    unlabeled, group = (None if word is None else as_text(word) for word in (unlabeled, group))
+    id_column, ignore, source = ([as_text(word) for word in words or ()] for words in (id_column, ignore, source))
     _require(task, ("auto", "classification", "regression"), "--task")
     _require(scale, ("auto", "block", "column", "none"), "--scale")
     out = output or _beside(table, "labeled")
@@ -145,10 +156,10 @@ def label(
     options = LabelingOptions(
         target=target,
         task=task,
-        id_columns=tuple(id_column or ()),
-        ignore=tuple(ignore or ()),
+        id_columns=tuple(id_column),
+        ignore=tuple(ignore),
         group=group,
-        sources=_sources(source or ()),
+        sources=_sources(source),
         scale=scale,
         seed=seed,
         time_limit=time_limit,
@@ -163,12 +174,13 @@ def label(
         stage("writing", 0.98)
         extra = _free_names(done.extra, data.names)
         report = _record(data, options, unlabeled, done, extra)
-        files = [(record, (_json(report) + "\n").encode())]
+        files = [(record, (_json(report) + "\n").encode("utf-8", "backslashreplace"))]  # JSON has the same escapes
         if model is not None:
             files.append((model, packed(done.model, target=target, task=done.report["task"], unlabeled=unlabeled)))
         _write_all(files, lambda: write_filled(data, target, done.values.tolist(), extra, out, unlabeled))
+    work_is_done()
     if json_:
-        print(_json(report))
+        print(text if can_show(text := _json(report)) else _json(report, escaped=True))
     else:
         _show(report, out, model)
 
@@ -213,6 +225,7 @@ def predict(
         write_filled(
             data, target if given else data.names[0], values.tolist(), names, out, unlabeled if given else None
         )
+    work_is_done()
     print(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}")
 
 
@@ -301,8 +314,8 @@ def _record(
     packages = ("kernelweave", "numpy", "scipy", "scikit-learn", "highspy", "pandas")
     chosen = {name: getattr(options, name) for name in options.__dataclass_fields__}
     return {
-        "table": data.path.name,
-        "date": str(date.today()),
+        "table": as_text(data.path.name),
+        "date": str(datetime.now(UTC).date()),
         "versions": {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in packages}},
         "options": chosen | {"unlabeled": unlabeled},
         "appended": list(extra),
@@ -310,7 +323,7 @@ def _record(
     }
 
 
-def _json(report: dict[str, Any]) -> str:
+def _json(report: dict[str, Any], escaped: bool = False) -> str:
     """Return the report as JSON, which has no NaN and no infinity: they are null."""
 
     def plain(value: Any) -> Any:
@@ -320,7 +333,7 @@ def _json(report: dict[str, Any]) -> str:
             return [plain(part) for part in value]
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    return json.dumps(plain(report), indent=1, ensure_ascii=False, allow_nan=False)
+    return json.dumps(plain(report), indent=1, ensure_ascii=escaped, allow_nan=False)
 
 
 def _write_all(files: Sequence[tuple[Path, bytes]], last: Callable[[], None]) -> None:
@@ -434,11 +447,10 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise KeyboardInterrupt
 
 
-def _fail(code: int, sentence: str, at_once: bool = False) -> None:
-    """Say the sentence and exit; at once means without waiting for anything, and without printing what is left."""
-    with suppress(OSError):
-        print(f"kernelweave: {sentence}", file=sys.stderr, flush=True)
-    os._exit(code) if at_once or code == INTERRUPTED else sys.exit(code)
+def _fail(code: int, sentence: str) -> None:
+    """Say the sentence and exit; after Ctrl-C without waiting for anything."""
+    print(f"kernelweave: {sentence}", file=sys.stderr, flush=True)
+    os._exit(code) if code == INTERRUPTED else sys.exit(code)
 
 
 if __name__ == "__main__":

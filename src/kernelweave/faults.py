@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from enum import IntEnum
 
 # The exit code of each way to fail, from 10 on. New ones come last: scripts know these numbers.
@@ -30,3 +31,8 @@ def reason(error: Exception) -> str:
     'No such file or directory'
     """
     return (getattr(error, "strerror", None) or str(error)).strip().split("\n")[0].rstrip(".")
+
+
+def is_full(error: OSError) -> bool:
+    """Return whether a disk, a quota or the size that a file may have is used up."""
+    return error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -16,6 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Lines
 
+from .faults import reason
+from .streams import work_is_done
 from .tables import atomic_write
 
 if TYPE_CHECKING:
@@ -103,8 +106,9 @@ def run(
             "command goes on: give it fewer --jobs.",
         ) from None
     except OSError as error:
-        raise PapersError(BAD_OPTION, f"The records cannot be written to '{output}': {error.strerror}.") from None
+        raise PapersError(BAD_OPTION, f"The records cannot be written to '{output}': {reason(error)}.") from None
     failed = [record for record in records if "error" in record]
+    work_is_done()
     n_good = len(records) - len(failed)
     print(f"{n_good} of {len(records)} cells are in '{output}'; next: kernelweave papers report {output}")
     if failed:
@@ -128,6 +132,7 @@ def report(
     """Write one self-contained HTML page that shows the records beside the printed numbers."""
     from .papers import PAPERS, runner
 
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it has words on folders that it does without
     try:
         from .report import page as pages
     except ImportError as missing:
@@ -145,7 +150,8 @@ def report(
     if markdown is not None:
         written.append((markdown, pages.markdown))
     for path, write in written:
-        atomic_write(path, write(page).encode())
+        atomic_write(path, write(page).encode("utf-8", "replace"))  # names of files need not be UTF-8
+    work_is_done()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in page.counts.items())
     print(f"{counts} than printed; written to {' and '.join(str(path) for path, _ in written)}")
 

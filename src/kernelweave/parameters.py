@@ -22,8 +22,8 @@ class Constraint:
     ----------
     holds : callable
         ``holds(value)`` is true for an allowed value.
-    expected : str
-        The allowed values, in words.
+    words : tuple of str
+        The allowed values, in words: one entry for each alternative.
 
     Examples
     --------
@@ -36,17 +36,22 @@ class Constraint:
     """
 
     holds: Callable[[Any], bool]
-    expected: str
+    words: tuple[str, ...]
+
+    @property
+    def expected(self) -> str:
+        """The allowed values as one phrase."""
+        *first, last = self.words
+        return f"{', '.join(first)} or {last}" if first else last
 
     def __or__(self, other: Constraint) -> Constraint:
-        words = [*self.expected.split(" or "), other.expected]
-        return Constraint(lambda value: self.holds(value) or other.holds(value), _listed(words))
+        return Constraint(lambda value: self.holds(value) or other.holds(value), self.words + other.words)
 
 
 def one_of(*options: str | None) -> Constraint:
     """Return the constraint that a value is one of some strings, or None if that is among them."""
-    words = ["None" if option is None else f'"{option}"' for option in options]
-    return Constraint(lambda value: (value is None or isinstance(value, str)) and value in options, _listed(words))
+    words = tuple("None" if option is None else f'"{option}"' for option in options)
+    return Constraint(lambda value: (value is None or isinstance(value, str)) and value in options, words)
 
 
 def check_parameters(owner: str, values: Mapping[str, Any], constraints: Mapping[str, Constraint]) -> None:
@@ -90,22 +95,28 @@ def is_count(value: Any) -> bool:
     return isinstance(value, numbers.Integral) and not isinstance(value, bool) and int(value) >= 1
 
 
-def _listed(words: list[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else words[0]
-
-
-POSITIVE = Constraint(is_positive, "a positive finite number")
-NON_NEGATIVE = Constraint(is_nonnegative, "a number, 0 or more")
-AT_LEAST_ONE = Constraint(lambda value: isinstance(value, numbers.Real) and float(value) >= 1, "a number, 1 or more")
-SHARE = Constraint(lambda value: isinstance(value, numbers.Real) and 0 < float(value) < 1, "a number between 0 and 1")
-COUNT = Constraint(is_count, "a whole number, 1 or more")
-WHOLE = Constraint(lambda value: is_nonnegative(value, numbers.Integral), "a whole number, 0 or more")
-BOOLEAN = Constraint(lambda value: isinstance(value, bool | np.bool_), "True or False")
+POSITIVE = Constraint(is_positive, ("a positive finite number",))
+NON_NEGATIVE = Constraint(is_nonnegative, ("a number, 0 or more",))
+AT_LEAST_ONE = Constraint(lambda value: isinstance(value, numbers.Real) and float(value) >= 1, ("a number, 1 or more",))
+SHARE = Constraint(
+    lambda value: isinstance(value, numbers.Real) and 0 < float(value) < 1, ("a number between 0 and 1",)
+)
+FINITE = Constraint(
+    lambda value: isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(float(value)),
+    ("a finite number",),
+)
+SHARE_OF_ROWS = Constraint(
+    lambda value: isinstance(value, float) and 0.0 < value <= 1.0, ("a share of the rows, above 0 and at most 1",)
+)
+COUNT = Constraint(is_count, ("a whole number, 1 or more",))
+WHOLE = Constraint(lambda value: is_nonnegative(value, numbers.Integral), ("a whole number, 0 or more",))
+BOOLEAN = Constraint(lambda value: isinstance(value, bool | np.bool_), ("True or False",))
 NONE = one_of(None)
-CALLBACK = NONE | Constraint(callable, "a function of the state of the solver")
-VERBOSE = Constraint(lambda value: isinstance(value, numbers.Integral), "a whole number: 0 for silence, 1 or 2")
+CALLBACK = NONE | Constraint(callable, ("a function of the state of the solver",))
+VERBOSE = Constraint(lambda value: isinstance(value, numbers.Integral), ("a whole number: 0 for silence, 1 or 2",))
+LANDMARKS = one_of("auto", None) | COUNT
 JOBS = NONE | Constraint(
-    lambda value: isinstance(value, numbers.Integral) and value != 0, "a whole number, -1 for all cores"
+    lambda value: isinstance(value, numbers.Integral) and value != 0, ("a whole number, -1 for all cores",)
 )
 # Checked where it is read, against the data or by the part that takes it: recipes, markers, seeds, classes.
-READ_LATER = Constraint(lambda value: True, "anything")
+READ_LATER = Constraint(lambda value: True, ("anything",))

@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import codecs
 import contextlib
-import errno
 import functools
 import glob
 import importlib
@@ -36,7 +35,7 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .faults import Fault, TableError, reason
+from .faults import Fault, TableError, is_full, reason
 
 __all__ = ["Table", "atomic_write", "check_output", "is_empty", "read_table", "write_filled"]
 
@@ -460,9 +459,8 @@ def atomic_write(out: StrPath, content: bytes | Writer) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
     except OSError as error:
-        is_full = error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
         message = f"'{out}' cannot be written: {reason(error)}."
-        raise TableError(Fault.NO_SPACE if is_full else Fault.NOT_WRITABLE, message) from None
+        raise TableError(Fault.NO_SPACE if is_full(error) else Fault.NOT_WRITABLE, message) from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()

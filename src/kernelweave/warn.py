@@ -12,12 +12,12 @@ import joblib
 INSIDE = tuple(os.path.join(os.path.dirname(file), "") for file in (__file__, joblib.__file__))
 
 
-def warn_caller(message: str, category: type[Warning] = UserWarning) -> None:
-    """Warn in the name of the innermost line outside of this package and of joblib.
+def warn_caller(message: str, category: type[Warning] = UserWarning, through: tuple[str, ...] = ()) -> None:
+    """Warn in the name of the innermost line outside of this package, of joblib, and of the folders ``through``.
 
     From Python 3.12 on ``skip_file_prefixes`` of :func:`warnings.warn` does the same.
     """
     frame, level = sys._getframe(1), 2
-    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE):
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(INSIDE + through):
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)

@@ -40,7 +40,7 @@ class Server:
         types = [*["NUMERIC"] * n_columns, "{" + ",".join(target) + "}"]
         head = ["@RELATION r", *(f"@ATTRIBUTE {n} {t}" for n, t in zip(names, types, strict=True)), "@DATA"]
         arff = "\n".join([*head, *rows, ""]).encode()
-        url = url or f"{self.address}/data/v1/download/{data_id}/r.arff"
+        file = f"/data/v1/download/{data_id}"  # where scikit-learn before 1.7 looks, whatever the url
         about = {
             "id": str(data_id),
             "name": "r",
@@ -49,7 +49,7 @@ class Server:
             "status": "active",
             "description": "rows",
             "file_id": str(data_id),
-            "url": url,
+            "url": url or self.address + file,
             "md5_checksum": md5 or hashlib.md5(arff).hexdigest(),
         }
         features = [
@@ -70,7 +70,7 @@ class Server:
             f"{where}/{data_id}": json.dumps({"data_set_description": about}).encode(),
             f"{where}/features/{data_id}": json.dumps({"data_features": {"feature": features}}).encode(),
             f"{where}/qualities/{data_id}": json.dumps({"data_qualities": {"quality": qualities}}).encode(),
-            f"/data/v1/download/{data_id}/r.arff": arff,
+            file: arff,
         }
 
 

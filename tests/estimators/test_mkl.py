@@ -1,13 +1,33 @@
+import pickle
+
 import numpy as np
 import pandas as pd
 import pytest
+from checks.rounding import assert_same_but_for_rounding
+from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.datasets import load_iris
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelweave import RBF, FromCallable, Linear, MKLClassifier, MKLRegressor, Sigmoid
+import kernelweave
+from kernelweave import (
+    RBF,
+    FromCallable,
+    KernelLibrary,
+    Linear,
+    MKLClassifier,
+    MKLRegressor,
+    OnColumns,
+    Polynomial,
+    Precomputed,
+    Sigmoid,
+    one_kernel_per_group,
+)
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(), Linear()]
@@ -289,6 +309,72 @@ def test_one_row_a_class_is_learned(n_classes):
     np.testing.assert_array_equal(model.predict(X), np.arange(n_classes))
 
 
+# The grammar of scikit-learn
+
+MODELS = [
+    MKLClassifier(KernelLibrary([RBF(), Linear()]), loss="squared_hinge", C="learn", random_state=0),
+    MKLClassifier([Linear() + Polynomial(2), RBF()], norm=2, weights="per_class", dtype="float32"),
+    MKLRegressor([OnColumns(RBF(), [0, 1]), Linear()], epsilon=0.2, scale="variance"),
+]
+every_model = pytest.mark.parametrize("model", MODELS, ids=str)
+
+
+@every_model
+def test_copies_of_a_model_are_the_same_model(model, tmp_path):
+    pytest.importorskip("skops")
+    X, y = sample(21, n_classes=3)
+    fitted = clone(model).fit(X, y)
+    assert clone(fitted).get_params() == model.get_params()
+    kernelweave.save(fitted, tmp_path / "m.skops")
+    for again in (pickle.loads(pickle.dumps(fitted)), kernelweave.load(tmp_path / "m.skops")):
+        assert_same_but_for_rounding(again.predict(X), fitted.predict(X))
+        np.testing.assert_array_equal(again.weights_, fitted.weights_)
+        assert again.certificate_ == fitted.certificate_
+        assert again.status_ is fitted.status_
+        assert again.source_weights_ == fitted.source_weights_
+
+
+@every_model
+def test_the_same_seed_gives_the_same_bits(model):
+    X, y = sample(22, n_classes=3)
+    first, second = (clone(model).set_params(random_state=3).fit(X, y) for _ in range(2))
+    np.testing.assert_array_equal(first.predict(X), second.predict(X))
+    np.testing.assert_array_equal(first.weights_, second.weights_)
+    np.testing.assert_array_equal(first.dual_, second.dual_)
+    assert first.objective_ == pytest.approx(second.objective_, rel=0, abs=0)
+
+
+def test_column_groups_of_a_frame_and_costs_are_chosen_by_a_grid():
+    X, y = sample(23)
+    frame = pd.DataFrame(X, columns=["gene_1", "gene_2", "clinic_1", "clinic_2"])
+    libraries = [one_kernel_per_group(frame), one_kernel_per_group({"genes": "gene_*"}, PAIR)]
+    pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), MKLClassifier(libraries[0]))
+    grid = {"mklclassifier__C": [0.1, 1.0, 10.0], "mklclassifier__kernels": libraries}
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(frame, np.array(["no", "yes"])[y])
+    assert len(search.cv_results_["params"]) == 6
+    assert search.best_score_ > 0.6
+    assert set(search.predict(frame)) == {"no", "yes"}
+    nested = MKLClassifier(KernelLibrary({"bump": RBF(), "line": Linear()}))
+    search = GridSearchCV(nested, {"kernels__bump__multiple": [0.1, 1.0]}, cv=2, error_score="raise").fit(frame, y)
+    best = search.best_params_["kernels__bump__multiple"]
+    assert search.best_estimator_.library_ == KernelLibrary({"bump": RBF(multiple=best), "line": Linear()})
+
+
+def test_precomputed_kernels_are_cross_validated_by_row_numbers():
+    X, y = sample(24)
+    rows = np.arange(60)[:, None]
+    matrices = [rbf_kernel(X, gamma=0.3), linear_kernel(X)]
+    given = MKLClassifier([Precomputed(K) for K in matrices])
+    computed = MKLClassifier([RBF(0.3), FromCallable(linear_kernel)])
+    np.testing.assert_allclose(cross_val_score(given, rows, y, cv=3), cross_val_score(computed, X, y, cv=3))
+    grid = {"C": [0.1, 10.0], "kernels": [[Precomputed(matrices[0])], [Precomputed(K) for K in matrices]]}
+    search = GridSearchCV(given, grid, cv=3, error_score="raise").fit(rows, y)
+    assert search.best_score_ > 0.6
+    assert search.best_estimator_.predict(rows[:5]).shape == (5,)
+    regression = MKLRegressor(given.kernels)
+    assert cross_val_score(regression, rows, X[:, 0], cv=3).min() > 0.8
+
+
 # Bad input
 
 X0, Y0 = sample(17)
@@ -326,16 +412,16 @@ BAD_INPUT = {
     "norm below one": ({"norm": 0.5}, X0, Y0, "norm=0.5; expected a number, 1 or more"),
     "norm in words": ({"norm": "l1"}, X0, Y0, "norm='l1'; expected a number, 1 or more"),
     "norm of NaN": ({"norm": np.nan}, X0, Y0, "norm=nan; expected a number, 1 or more"),
-    "scale": ({"scale": "max"}, X0, Y0, "scale='max'; expected one of 'trace', 'variance', None"),
-    "scale of a wrong type": ({"scale": np.ones(2)}, X0, Y0, "expected one of 'trace', 'variance', None"),
-    "weights": ({"weights": "equal"}, X0, Y0, "weights='equal'; expected one of 'shared', 'per_class', 'uniform'"),
-    "solver": ({"solver": "sdp"}, X0, Y0, "solver='sdp'; expected one of 'newton', 'projected_gradient'"),
+    "scale": ({"scale": "max"}, X0, Y0, 'scale=.max.; expected "trace", "variance" or None'),
+    "scale of a wrong type": ({"scale": np.ones(2)}, X0, Y0, 'expected "trace", "variance" or None'),
+    "weights": ({"weights": "equal"}, X0, Y0, 'weights=.equal.; expected "shared", "per_class" or "uniform"'),
+    "solver": ({"solver": "sdp"}, X0, Y0, 'solver=.sdp.; expected "newton", "projected_gradient"'),
     "reduced gradient, norm 2": ({"solver": "reduced_gradient", "norm": 2}, X0, Y0, "norm=2; it is for norm=1 only"),
-    "tol": ({"tol": 0.0}, X0, Y0, "tol=0.0; expected a positive number"),
-    "max_iter": ({"max_iter": 0}, X0, Y0, "max_iter=0; expected a whole number >= 1"),
-    "dtype": ({"dtype": "float16"}, X0, Y0, "dtype='float16'; expected one of 'float64', 'float32'"),
-    "callback": ({"callback": 3}, X0, Y0, "callback=3; expected None or a function of the step's state"),
-    "verbose": ({"verbose": "yes"}, X0, Y0, "verbose='yes'; expected 0 or 1"),
+    "tol": ({"tol": 0.0}, X0, Y0, "tol=0.0; expected a positive finite number"),
+    "max_iter": ({"max_iter": 0}, X0, Y0, "max_iter=0; expected a whole number, 1 or more"),
+    "dtype": ({"dtype": "float16"}, X0, Y0, 'dtype=.float16.; expected "float64" or "float32"'),
+    "callback": ({"callback": 3}, X0, Y0, "callback=3; expected None or a function of the state of the solver"),
+    "verbose": ({"verbose": "yes"}, X0, Y0, "verbose='yes'; expected a whole number: 0"),
     "class_weight": ({"class_weight": "even"}, X0, Y0, "class_weight='even'; expected None, \"balanced\" or a dict"),
     "class_weight of no class": ({"class_weight": {7: 2.0}}, X0, Y0, r"names the class 7; y has \[0, 1\]"),
     "no kernel": ({"kernels": []}, X0, Y0, "kernel library is empty"),

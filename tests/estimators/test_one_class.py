@@ -154,7 +154,7 @@ BAD = {
     "nu of zero": ({"nu": 0.0}, "nu=0.0; expected a number above 0 and at most 1"),
     "nu above one": ({"nu": 1.1}, "nu=1.1; expected a number above 0 and at most 1"),
     "nu is None": ({"nu": None}, "nu=None; expected"),
-    "unknown penalty": ({"penalty": "l3"}, "penalty='l3'; expected one of"),
+    "unknown penalty": ({"penalty": "l3"}, 'penalty=.l3.; expected "l1", "l2" or "rkhs"'),
     "unknown centers": ({"centers": "some"}, "centers='some'; expected"),
 }
 

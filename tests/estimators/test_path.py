@@ -128,7 +128,7 @@ def test_a_regressor_has_a_path_too(penalty, rel):
     path = cg_boost_path(X[:60], NUMBERS[:60], Cs=CS, estimator=model, X_val=X[60:], y_val=NUMBERS[60:])
     for C, objective in zip(CS, path.objectives, strict=True):
         assert objective == pytest.approx(clone(model).set_params(C=C).fit(X[:60], NUMBERS[:60]).objective_, rel=rel)
-    assert path.best.score(X[60:], NUMBERS[60:]) == path.validation_scores.max()
+    assert path.best.score(X[60:], NUMBERS[60:]) == pytest.approx(path.validation_scores.max(), rel=1e-10)
 
 
 def test_limits_hold_for_every_model_of_a_path():
@@ -272,3 +272,71 @@ def test_a_limit_on_columns_is_met_anew_for_each_cost():
         path = cg_boost_path(X, y, Cs=[0.01, 1.0, 100.0], estimator=estimator)
         alone = [clone(estimator).set_params(C=C).fit(X, y).objective_ for C in path.Cs]
     np.testing.assert_allclose(path.objectives, alone, rtol=1e-9)
+
+
+# What is read once, warned of once, and kept in one step
+
+
+def test_minus_one_beside_two_classes_is_warned_of_once_in_its_own_name():
+    labels = np.where(np.arange(90) < 30, -1, Y)
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        CGBoostClassifierCV(KERNELS, Cs=[0.5, 1.0], cv=3).fit(X, labels)
+    assert len(seen) == 1
+    assert "y holds -1 beside 2 other classes; CGBoostClassifierCV takes it for a class" in str(seen[0].message)
+    assert seen[0].filename == __file__
+
+
+def test_only_the_model_that_is_kept_is_warned_of():
+    with warnings.catch_warnings(record=True) as seen:
+        warnings.simplefilter("always")
+        model = CGBoostClassifierCV(KERNELS, Cs=[0.5, 100.0], cv=3, max_columns=3, tol=1e-9).fit(X, Y)
+    assert not model.status_.converged
+    assert [w.category for w in seen] == [ConvergenceWarning]
+    assert seen[0].filename == __file__
+
+
+def test_an_interrupted_cross_validation_leaves_the_estimator_as_it_was():
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    model = CGBoostClassifierCV(KERNELS, Cs=[0.5, 1.0], cv=3, callback=interrupt)
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, Y)
+    assert vars(model) == before
+    fitted = dict(vars(model.set_params(callback=None).fit(X, Y)))
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(callback=interrupt).fit(X[:, :2], Y)
+    assert all(vars(model)[name] is value for name, value in fitted.items() if name != "callback")
+
+
+def test_the_model_is_the_last_of_its_path():
+    model = CGBoostClassifierCV(KERNELS, Cs=CS, cv=3).fit(X, Y)
+    last = model.path_.models[-1]
+    assert isinstance(last, CGBoostClassifier)
+    assert last.get_params(deep=False)["kernels"] is KERNELS
+    assert last.expansion_ is model.expansion_
+    np.testing.assert_array_equal(last.decision_function(X), model.decision_function(X))
+
+
+def test_folds_may_repeat_rows_and_come_in_any_order():
+    rng = np.random.default_rng(0)
+    folds = [(rng.choice(60, 80), np.arange(60, 90)), (rng.permutation(np.arange(30, 90)), np.arange(30))]
+    model = CGBoostClassifierCV(KERNELS, Cs=CS, cv=folds).fit(X, Y)
+    np.testing.assert_allclose(model.scores_, by_hand(folds))
+
+
+def test_fitted_copies_of_an_estimator_come_in_the_order_of_the_costs():
+    estimator = CGBoostClassifier(KERNELS, C=7.0)
+    models = estimator.fit_path(X, Y, [3.0, 0.5])
+    assert [model.C for model in models] == [3.0, 0.5]
+    assert not hasattr(estimator, "expansion_")
+    for model in models:
+        assert model.objective_ == pytest.approx(clone(model).fit(X, Y).objective_, rel=1e-6)
+
+
+@pytest.mark.parametrize("estimator", [CGBoostClassifier(nu=0.1), CGBoostRegressor(validation_fraction=0.2)])
+def test_fitted_copies_differ_in_their_cost_only(estimator):
+    with pytest.raises(ValueError, match="A path over C needs an estimator with nu=None and validation_fraction=None"):
+        estimator.fit_path(X, Y, [1.0])

@@ -17,9 +17,8 @@ from kernelweave import (
     TSVMClassifier,
     TSVMMKLClassifier,
 )
-from kernelweave.estimators import tsvm
 from kernelweave.estimators.shared import memory
-from kernelweave.kernels import manifold
+from kernelweave.kernels import defaults, manifold
 from kernelweave.solvers.machines import kernel_stack
 from kernelweave.solvers.result import Status
 
@@ -264,8 +263,9 @@ def test_labels_drawn_class_by_class_warn(model):
     X, y = by_class(20)
     with pytest.warns(
         UserWarning, match=r"equally many of each class, 10.*predicts \{0: 0\.\d\d, 1: 0\.\d\d\}.*class_prior=N"
-    ):
+    ) as caught:
         clone(model).fit(X, y)
+    assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("prior", [None, 0.85, {0: 0.15, 1: 0.85}], ids=str)
@@ -344,10 +344,10 @@ def test_g50c_is_classified_as_well_as_published(data_dir, split):
 def test_above_a_number_of_rows_features_replace_matrices(monkeypatch, make):
     X, truth = make_blobs(160, centers=[(-2.0, 0.0), (2.0, 0.0)], random_state=0)
     y = np.where(np.arange(160) < 12, truth, -1)
-    for module, name, value in ((kernel_stack, "LARGE", 50), (tsvm, "LARGE", 50), (memory, "LARGE", 50)):
+    for module, name, value in ((kernel_stack, "LARGE", 50), (defaults, "LANDMARK_ROWS", 50), (memory, "LARGE", 50)):
         monkeypatch.setattr(module, name, value)
     monkeypatch.setattr(manifold, "EXACT_ROWS", 50)
-    monkeypatch.setattr(manifold, "LANDMARKS", 20)
+    monkeypatch.setattr(manifold, "N_LANDMARKS", 20)
     large = make(tol=1e-7, class_prior=0.5, random_state=0).fit(X, y)
     assert all(isinstance(entry.kernel, ManifoldKernel) for entry in large.library_.entries)
     assert large.n_evaluations_ <= 20

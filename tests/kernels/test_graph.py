@@ -275,6 +275,18 @@ def test_many_rows_are_searched_approximately_where_that_is_installed(weights, s
     np.testing.assert_array_equal(found.toarray()[:-1, :-1] > 0, is_edge[:-1, :-1])
 
 
+# Compiles for a minute where pynndescent is first used. It is not among the requirements of the tests, but of all.
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_the_approximate_search_finds_nearly_all_neighbors(form, monkeypatch):
+    pytest.importorskip("pynndescent", reason="needs the extra ann")
+    X = form(np.random.default_rng(0).normal(size=(500, 3)))
+    exact = neighbor_graph(X, 5, weights="binary")
+    monkeypatch.setattr(graph, "EXACT_ROWS", 499)
+    found = neighbor_graph(X, 5, weights="binary", rng=np.random.default_rng(1))
+    assert_is_a_graph(found)
+    assert exact.multiply(found).sum() > 0.9 * exact.sum()  # above 0.98 for 1500 rows in five dimensions
+
+
 def test_without_it_the_search_is_exact(monkeypatch, X):
     expected = neighbor_graph(X, 4)
     monkeypatch.setitem(sys.modules, "pynndescent", None)

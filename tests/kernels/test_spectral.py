@@ -314,16 +314,16 @@ def test_values_that_are_not_finite_are_refused(n_landmarks, kind, X):
 @pytest.mark.parametrize(
     "wrong, allowed",
     [
-        ({"kind": "laplacien"}, "'kernel', 'laplacian'"),
-        ({"kind": None}, "'kernel', 'laplacian'"),
-        ({"landmarks": "k-means"}, "'kmeans', 'uniform'"),
-        ({"landmarks": np.arange(3)}, "'kmeans', 'uniform'"),
+        ({"kind": "laplacien"}, '"kernel" or "laplacian"'),
+        ({"kind": None}, '"kernel" or "laplacian"'),
+        ({"landmarks": "k-means"}, '"kmeans" or "uniform"'),
+        ({"landmarks": np.arange(3)}, '"kmeans" or "uniform"'),
     ],
     ids=repr,
 )
 def test_other_parameters_are_refused_by_name(n_landmarks, wrong, allowed, X):
     ((name, value),) = wrong.items()
-    sentence = f"eigenbasis got {name}={value!r}; expected one of {allowed}."
+    sentence = f"eigenbasis got {name}={value!r}; expected {allowed}."
     with pytest.raises(ValueError, match=f"^{re.escape(sentence)}$"):
         basis_of(RBF(), X, n_landmarks=n_landmarks, **wrong)
 

@@ -141,7 +141,7 @@ def test_requests_leave_the_users_scorer_alone_and_need_routing(data):
     mine = make_scorer(accuracy_score)
     with config_context(enable_metadata_routing=True):
         labeled_scorer(mine).set_score_request(sample_weight=True)
-        assert mine.get_metadata_routing().score.requests["sample_weight"] is None
+        assert mine.get_metadata_routing().score.requests.get("sample_weight") is None
         theirs = labeled_scorer(mine.set_score_request(sample_weight="importance"))
         assert theirs.get_metadata_routing().score.requests == {"sample_weight": "importance"}
         # called by hand, the weights are meant

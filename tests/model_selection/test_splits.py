@@ -146,11 +146,11 @@ def test_the_repr_of_a_splitter_can_be_evaluated():
 
 Y = np.array([0, 0, 1, 1, 2, -1])
 BAD_SPLITS = {
-    "one part": (lambda: Split(1), "n_splits == 1, must be >= 2"),
-    "half a part": (lambda: Split(2.5), "n_splits must be an instance of"),
-    "no repeat": (lambda: Split(n_repeats=0), "n_repeats == 0, must be >= 1"),
-    "target": (lambda: Split(target="y"), "target must be one of 'auto', 'classes', 'numbers'"),
-    "choice": (lambda: Split(group_unlabeled="x"), "group_unlabeled must be one of 'keep'"),
+    "one part": (lambda: Split(1), "SemiSupervisedSplit got n_splits=1; expected a whole number, 2 or more"),
+    "half a part": (lambda: Split(2.5), "n_splits=2.5; expected a whole number, 2"),
+    "no repeat": (lambda: Split(n_repeats=0), "n_repeats=0; expected a whole number, 1"),
+    "target": (lambda: Split(target="y"), 'target=.*; expected "auto", "classes" or "numbers"'),
+    "choice": (lambda: Split(group_unlabeled="x"), 'expected "keep" or "drop"'),
     "few rows": (lambda: list(Split(6).split(Y, Y)), "y has 5 labelled rows of 6"),
     "no label": (lambda: list(Split(2).split(Y, [None] * 6)), "y has 0 labelled rows of 6"),
     "lost class": (lambda: list(Split(2).split(Y, Y)), r"lost class 2: .* \(1\)"),

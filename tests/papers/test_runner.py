@@ -99,6 +99,12 @@ def test_lines_that_are_no_records_do_no_harm(tmp_path):
     assert len(execute(plan([PAPER]), tmp_path)) == len(read_records(file)) == N_CELLS
 
 
+def test_names_of_files_that_are_not_unicode_are_kept(tmp_path):
+    record = execute(plan([PAPER], kind="figure", number=1), tmp_path)[0] | {"error": "no file 'caf\udce9 ☃'"}
+    append_record(tmp_path / "other.jsonl", record)
+    assert read_records(tmp_path / "other.jsonl") == [record]
+
+
 def test_of_two_records_of_a_cell_the_last_counts(tmp_path):
     record = execute(plan([PAPER]), tmp_path)[0]
     append_record(tmp_path / "tiny.jsonl", record | {"values": {"error": 77.0}})

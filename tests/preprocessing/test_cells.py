@@ -1,11 +1,13 @@
-"""Cells against other readers of numbers: pandas, Python's decimal, and cell by cell."""
+"""Cells against another reader of numbers, Python's decimal, and cell by cell."""
 
-from decimal import Decimal
+import math
+from datetime import date
+from decimal import Decimal, InvalidOperation
 
 import numpy as np
 import pandas as pd
 import pytest
-from numpy.testing import assert_array_equal
+from numpy.testing import assert_allclose, assert_array_equal
 
 from kernelweave.preprocessing import cells
 
@@ -17,11 +19,19 @@ def soup(alphabet, n=3000, longest=7):
     return ["".join(RNG.choice(letters, size)) for size in RNG.integers(1, longest, n)]
 
 
+def by_decimal(text):
+    """The double nearest to the text, where pandas before 3 may be off by one bit; NaN if it is no finite number."""
+    try:
+        value = math.nan if "_" in text else float(Decimal(text))  # 1_000 is Python's alone
+    except InvalidOperation:
+        return math.nan
+    return value if math.isfinite(value) else math.nan
+
+
 @pytest.mark.parametrize("alphabet", ["0123456789", "01239+-.", "0123e+-.", "019 .e\t", "01_x,eE.", "infaINFA+-"])
-def test_texts_are_the_numbers_that_pandas_reads(alphabet):
+def test_texts_are_the_numbers_that_decimal_reads(alphabet):
     texts = soup(alphabet)
-    expected = pd.to_numeric(pd.Series(texts, dtype=object), errors="coerce").to_numpy(dtype=np.float64)
-    assert_array_equal(cells.as_numbers(texts), np.where(np.isfinite(expected), expected, np.nan))
+    assert_array_equal(cells.as_numbers(texts), [by_decimal(text) for text in texts])
     one_by_one = [cells.as_numbers([text])[0] for text in texts]
     assert_array_equal(cells.as_numbers(texts), one_by_one)  # whatever else is in the column
 
@@ -83,6 +93,25 @@ def test_whole_numbers_that_no_double_holds_are_counted():
     series = pd.Series(texts, dtype=object)
     assert cells.share_not_held(series, cells.numbers(series)) == sum(lost) / (len(texts) - 1)
     assert 0 < sum(lost) < len(texts)
+
+
+@pytest.mark.parametrize("form", [form for form in cells.DATE_FORMS if "%H" not in form])
+def test_days_are_those_of_the_calendar_for_all_years(form):
+    years = [1000, 1676, 1677, 1678, 1969, 1970, 2024, 2261, 2262, 2263, 9999]
+    dates = [date(year, month, day) for year in years for month, day in ((1, 1), (2, 28), (12, 31))]
+    texts = [when.strftime("%Y-%m-%d" if form == "ISO8601" else form) for when in dates]
+    found = cells.as_days([*texts, "9999-31-31", "31/31/9999"], form)
+    assert_array_equal(found[:-2], [(when - date(1970, 1, 1)).days for when in dates])
+    assert np.isnan(found[-2:]).all()
+
+
+def test_instants_with_a_zone_are_days_of_utc():
+    found = cells.as_days(["9999-12-30T23:00:00-02:00", "2024-01-31T01:00:00+02:00"], "ISO8601")
+    expected = [
+        (date(9999, 12, 31) - date(1970, 1, 1)).days + 1 / 24,
+        (date(2024, 1, 31) - date(1970, 1, 1)).days - 1 / 24,
+    ]
+    assert_allclose(found, expected, rtol=1e-15)
 
 
 WITH_SIGNS = {

@@ -106,9 +106,13 @@ def test_nearly_equal_columns_are_solved():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_quadratic_program_in_a_ball_has_the_optimum_of_a_general_solver(p, seed):
     H, c = quadratic(seed, 6, 4)
+
+    def objective(v):
+        return 0.5 * v @ H @ v + c @ v
+
     w = minimise_quadratic_in_ball(H, c, p)
     peer = minimize(
-        lambda v: 0.5 * v @ H @ v + c @ v,
+        objective,
         np.full(6, 0.1),
         jac=lambda v: H @ v + c,
         bounds=[(0.0, 1.0)] * 6,
@@ -117,11 +121,13 @@ def test_the_quadratic_program_in_a_ball_has_the_optimum_of_a_general_solver(p, 
     )
     assert w.min() >= 0.0
     assert np.linalg.norm(w, p) <= 1.0
-    assert 0.5 * w @ H @ w + c @ w == pytest.approx(peer.fun, abs=1e-6)
-    # The dual norm bounds how much lower a linear function can get in the ball.
+    # For p = 1.1 the peer may give up a little outside the ball, where values are lower: its multiple inside counts.
+    size = max(1.0, np.abs(H).max())
+    assert objective(w) <= objective(peer.x / max(1.0, np.linalg.norm(peer.x, p))) + 1e-7 * size
+    # The dual norm bounds how much lower any point of the ball can be.
     gradient = H @ w + c
     best = -np.linalg.norm(np.maximum(-gradient, 0.0), p / (p - 1.0))
-    assert gradient @ w - best <= 1e-7 * max(1.0, np.abs(H).max())
+    assert gradient @ w - best <= 1e-7 * size
 
 
 @pytest.mark.parametrize("columns", [(), (3,)])

@@ -6,101 +6,39 @@ that is free, penalised or absent, a margin of one or a chosen one. What differs
 
 from __future__ import annotations
 
-import numbers
-from collections.abc import Callable
-from dataclasses import replace
+import copy
+from collections.abc import Callable, Iterable
 from typing import Any, Self
 
-import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.metrics import accuracy_score, r2_score
-from sklearn.model_selection import train_test_split
 
-from ..labels import Partition, TargetPartition, labeled_values
+from ..kernels.library import KernelLibrary
+from ..parameters import NON_NEGATIVE, NONE, POSITIVE, READ_LATER
 from ..solvers.columns.loop import RoundState
-from ..solvers.margin import MarginRows, classification_rows, regression_rows
-from .base import Sample, class_weights, is_count, is_positive, require
-from .formulation import Formulation
-from .mixture import MixtureEstimator
-from .outputs import SupervisedClasses, SupervisedNumbers, refuse_unlabeled, winners
+from ..solvers.margin import regression_rows
+from .shared.cg_boost import (
+    CG_BOOST_CONSTRAINTS,
+    EARLY_STOPPING_CONSTRAINTS,
+    NU,
+    class_problems,
+    fit_cg_boost,
+    precisions,
+    require_path,
+)
+from .shared.early_stopping import (
+    HeldOut,
+    hold_out,
+    read_validation_classes,
+    require_validation,
+    watch_accuracy,
+    watch_r2,
+)
+from .shared.mixture import MixtureFit
+from .shared.outputs import KernelClassifier, KernelRegressor, read_all_labels, read_all_numbers
+from .shared.sample import Sample, read_sample
 
 
-class CGBoostEstimator(MixtureEstimator):
-    """What the three estimators share: the choice of the problem, and early stopping."""
-
-    def _formulation(self) -> Formulation:
-        return Formulation(self.penalty, self.positive, self.intercept, getattr(self, "nu", None) is not None)
-
-    def _precisions(self) -> list[Any]:
-        # Cholesky factors of a kernel rounded to single precision would be those of another kernel.
-        return [np.float64] if self.penalty == "rkhs" else super()._precisions()
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        owner = type(self).__name__
-        known = isinstance(self.penalty, str) and self.penalty in ("l1", "l2", "rkhs")
-        require(owner, "penalty", self.penalty, known, 'one of "l1", "l2" and "rkhs"')
-        known = isinstance(self.pricing, str) and self.pricing in ("stratified", "full")
-        require(owner, "pricing", self.pricing, known, '"stratified" or "full"')
-        require(owner, "positive", self.positive, isinstance(self.positive, bool | np.bool_), "True or False")
-        known = self.intercept is None or (isinstance(self.intercept, str) and self.intercept in ("free", "penalized"))
-        require(owner, "intercept", self.intercept, known, 'one of "free", "penalized" and None')
-        if self.positive and self.penalty == "rkhs":
-            raise ValueError(
-                f'{owner} got penalty="rkhs" with positive=True; that norm is not one of single coefficients. Set '
-                'positive=False, or use "l1" or "l2".'
-            )
-
-
-class _EarlyStopping(CGBoostEstimator):
-    """Fits that may stop when the score on validation rows no longer improves."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
-        """Learn the mixture.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Rows of weight zero are ignored altogether.
-        X_val, y_val : as X and y, optional
-            Rows on which the model is scored after each round; the fit stops when ``n_iter_no_change`` rounds bring
-            nothing, and keeps the best model.
-
-        Returns
-        -------
-        self
-        """
-        if (X_val is None) != (y_val is None):
-            raise ValueError(f"{type(self).__name__} needs X_val and y_val together; one of them is missing.")
-        if X_val is not None and self.validation_fraction is not None:
-            raise ValueError(f"{type(self).__name__} got both validation_fraction and X_val; give one of them.")
-        self._learn(self._prepare(X, y, sample_weight, None if X_val is None else (X_val, y_val)))
-        return self
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        owner, fraction, patience = type(self).__name__, self.validation_fraction, self.n_iter_no_change
-        share = fraction is None or (isinstance(fraction, numbers.Real) and 0 < float(fraction) < 1)
-        require(owner, "validation_fraction", fraction, share, "None or a number between 0 and 1")
-        require(owner, "n_iter_no_change", patience, is_count(patience), "a whole number >= 1")
-
-    def _hold_out(self, sample: Sample, rng: np.random.Generator) -> tuple[Sample, tuple[Any, Any] | None]:
-        if self.validation_fraction is None:
-            return sample, None
-        rows = np.arange(len(sample.kept))
-        _, held = train_test_split(
-            rows,
-            test_size=float(self.validation_fraction),
-            stratify=sample.partition.labels if isinstance(sample.partition, Partition) else None,
-            random_state=int(rng.integers(2**31)),
-        )
-        keep = ~np.isin(rows, held)
-        return sample.restrict(keep), (sample.X[~keep], sample.partition.labels[~keep])
-
-
-class CGBoostClassifier(ClassifierMixin, SupervisedClasses, _EarlyStopping):
+class CGBoostClassifier(KernelClassifier):
     r"""Classify with a mixture of kernels found by column generation, with a certificate.
 
     The model is :math:`f(x) = \sum_p \sum_j \alpha_j^p K_p(x, x_j) + b` over the training rows :math:`x_j` and a
@@ -245,6 +183,11 @@ class CGBoostClassifier(ClassifierMixin, SupervisedClasses, _EarlyStopping):
     True
     """
 
+    _constraints = (
+        CG_BOOST_CONSTRAINTS | EARLY_STOPPING_CONSTRAINTS | {"C": POSITIVE, "nu": NONE | NU, "class_weight": READ_LATER}
+    )
+    score = ClassifierMixin.score  # every row has a label
+
     def __init__(
         self,
         kernels: Any = None,
@@ -290,47 +233,85 @@ class CGBoostClassifier(ClassifierMixin, SupervisedClasses, _EarlyStopping):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        share = self.nu is None or (is_positive(self.nu) and float(self.nu) <= 1)
-        require(type(self).__name__, "nu", self.nu, share, "None or a number above 0 and at most 1")
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Learn the mixture.
 
-    def _read_labels(self, y: Any, found: Partition) -> np.ndarray:
-        y = refuse_unlabeled(y, type(self).__name__, "SSMKClassifier")
-        labels = labeled_values(y, unlabeled=None, name="y_val")[1]
-        known = found.classes.tolist()
-        unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in known]
-        if unknown:
-            raise ValueError(
-                f"y_val holds {_shown(unknown)}, which no training row has; the classes of y are {_shown(known)}. "
-                "Write y_val as y is written, and leave rows of other classes out of X_val and y_val."
-            )
-        return labels
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether.
+        X_val, y_val : as X and y, optional
+            Rows on which the model is scored after each round; the fit stops when ``n_iter_no_change`` rounds bring
+            nothing, and keeps the best model.
 
-    def _validation_score(self, sample: Sample, labels: np.ndarray) -> Callable[[np.ndarray], float]:
-        classes = sample.partition.classes
-        return lambda values: float(accuracy_score(labels, classes[winners(values)]))
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        owner, rng = type(self).__name__, self._rng()
+        require_validation(owner, X_val, y_val, self.validation_fraction)
+        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
+        held = self._read_held_out(X_val, y_val, sample)
+        sample, held = hold_out(sample, self.validation_fraction, rng, held)
+        validation = watch_accuracy(held, sample.partition.classes, self.n_iter_no_change)
+        problems = class_problems(sample, self.C, self.nu, self.class_weight, self.intercept)
+        params, chooses_margin = self.get_params(deep=False), self.nu is not None
+        library, (fit,) = fit_cg_boost(
+            owner, params, sample, [problems], rng, validation, chooses_margin=chooses_margin
+        )
+        return self.keep_fit(sample, library, fit)
 
-    def _problems(self, sample: Sample) -> list[MarginRows]:
-        found: Partition = sample.partition
-        weight = sample.weight * class_weights(self.class_weight, found, sample.weight)
-        positive = [1] if found.n_classes == 2 else range(found.n_classes)
-        if self.nu is None:
-            return [classification_rows(found.signs(k), self.C * weight) for k in positive]
-        cost = np.minimum(1.0, weight / (self.nu * weight.sum()))  # the duals sum to one: more than that costs no more
-        problems = [replace(classification_rows(found.signs(k), cost), target=np.zeros(len(cost))) for k in positive]
-        if self.intercept == "free":
-            shares = [min(rows.cost[rows.sign > 0].sum(), rows.cost[rows.sign < 0].sum()) for rows in problems]
-            if min(shares) < 0.5 * (1 - 1e-9):
-                raise ValueError(
-                    f"nu={self.nu} is too large for these classes: with a free offset it can be at most "
-                    f"{2 * self.nu * min(shares):.4g}, twice the weight of the smaller side. Lower nu, or set "
-                    'intercept to "penalized" or None, or class_weight to "balanced".'
-                )
-        return problems
+    def fit_path(
+        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> list[Self]:
+        """Return fitted copies of the estimator, one for each cost in the order given.
+
+        The kernels are bound once, and each fit starts from the solution of the last; :func:`cg_boost_path` tabulates.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for ``fit``.
+        Cs : iterable of float
+            Values of ``C``.
+        X_val, y_val : as X and y, optional
+            Rows on which the copies are to be scored; they are checked before the first fit, and not used.
+        """
+        self._check_parameters()
+        require_path(self.nu, self.validation_fraction)
+        owner, rng, Cs = type(self).__name__, self._rng(), [float(C) for C in Cs]
+        require_validation(owner, X_val, y_val)
+        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
+        self._read_held_out(X_val, y_val, sample)
+        problems = [class_problems(sample, C, None, self.class_weight, self.intercept) for C in Cs]
+        library, fits = fit_cg_boost(owner, self.get_params(deep=False), sample, problems, rng)
+        copies = [copy.copy(self).set_params(C=C) for C in Cs]
+        return [model.keep_fit(sample, library, fit) for model, fit in zip(copies, fits, strict=True)]
+
+    def keep_fit(self, sample: Sample, library: KernelLibrary, fit: MixtureFit) -> Self:
+        """Take over the model of a fit, such as one along a path of costs.
+
+        Parameters
+        ----------
+        sample : Sample
+            The rows and labels that were fitted.
+        library : KernelLibrary
+        fit : MixtureFit
+        """
+        return self._keep(sample, library, fit, classes_=sample.partition.classes.copy())
+
+    def _read_held_out(self, X_val: Any, y_val: Any, sample: Sample) -> HeldOut | None:
+        """Check validation rows against those of a fit; None where there are none."""
+        if X_val is None:
+            return None
+        X_val = self._read_rows(X_val, sample.rows.dtypes, like=sample.rows).X
+        return HeldOut(X_val, read_validation_classes(y_val, sample.partition, type(self).__name__))
 
 
-class CGBoostRegressor(RegressorMixin, SupervisedNumbers, _EarlyStopping):
+class CGBoostRegressor(KernelRegressor):
     r"""Predict numbers with a mixture of kernels found by column generation, with a certificate.
 
     The epsilon-insensitive form of :class:`CGBoostClassifier`, (13) of the paper with the norm :math:`R` of that class:
@@ -373,6 +354,9 @@ class CGBoostRegressor(RegressorMixin, SupervisedNumbers, _EarlyStopping):
     >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 0.05)
     True
     """
+
+    _constraints = CG_BOOST_CONSTRAINTS | EARLY_STOPPING_CONSTRAINTS | {"C": POSITIVE, "epsilon": NON_NEGATIVE}
+    score = RegressorMixin.score  # every row has a label
 
     def __init__(
         self,
@@ -417,16 +401,76 @@ class CGBoostRegressor(RegressorMixin, SupervisedNumbers, _EarlyStopping):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _read_labels(self, y: Any, found: TargetPartition) -> np.ndarray:
-        return self._partition(y).targets
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
+        """Learn the mixture.
 
-    def _validation_score(self, sample: Sample, labels: np.ndarray) -> Callable[[np.ndarray], float]:
-        return lambda values: float(r2_score(labels, values[:, 0]))
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether.
+        X_val, y_val : as X and y, optional
+            Rows on which the model is scored after each round; the fit stops when ``n_iter_no_change`` rounds bring
+            nothing, and keeps the best model.
 
-    def _problems(self, sample: Sample) -> list[MarginRows]:
-        return [regression_rows(sample.partition.targets, self.epsilon, self.C * sample.weight)]
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        owner, rng = type(self).__name__, self._rng()
+        require_validation(owner, X_val, y_val, self.validation_fraction)
+        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_numbers(y, owner), sample_weight)
+        held = self._read_held_out(X_val, y_val, sample)
+        sample, held = hold_out(sample, self.validation_fraction, rng, held)
+        validation = watch_r2(held, self.n_iter_no_change)
+        problems = [regression_rows(sample.partition.targets, self.epsilon, self.C * sample.weight)]
+        library, (fit,) = fit_cg_boost(owner, self.get_params(deep=False), sample, [problems], rng, validation)
+        return self.keep_fit(sample, library, fit)
 
+    def fit_path(
+        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
+    ) -> list[Self]:
+        """Return fitted copies of the estimator, one for each cost in the order given.
 
-def _shown(classes: list[Any]) -> str:
-    """Return a few classes in words."""
-    return ", ".join(map(repr, classes[:5])) + (f", ... ({len(classes)} in all)" if len(classes) > 5 else "")
+        The kernels are bound once, and each fit starts from the solution of the last; :func:`cg_boost_path` tabulates.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for ``fit``.
+        Cs : iterable of float
+            Values of ``C``.
+        X_val, y_val : as X and y, optional
+            Rows on which the copies are to be scored; they are checked before the first fit, and not used.
+        """
+        self._check_parameters()
+        require_path(None, self.validation_fraction)
+        owner, rng, Cs = type(self).__name__, self._rng(), [float(C) for C in Cs]
+        require_validation(owner, X_val, y_val)
+        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_numbers(y, owner), sample_weight)
+        self._read_held_out(X_val, y_val, sample)
+        problems = [[regression_rows(sample.partition.targets, self.epsilon, C * sample.weight)] for C in Cs]
+        library, fits = fit_cg_boost(owner, self.get_params(deep=False), sample, problems, rng)
+        copies = [copy.copy(self).set_params(C=C) for C in Cs]
+        return [model.keep_fit(sample, library, fit) for model, fit in zip(copies, fits, strict=True)]
+
+    def keep_fit(self, sample: Sample, library: KernelLibrary, fit: MixtureFit) -> Self:
+        """Take over the model of a fit, such as one along a path of costs.
+
+        Parameters
+        ----------
+        sample : Sample
+            The rows and labels that were fitted.
+        library : KernelLibrary
+        fit : MixtureFit
+        """
+        return self._keep(sample, library, fit)
+
+    def _read_held_out(self, X_val: Any, y_val: Any, sample: Sample) -> HeldOut | None:
+        """Check validation rows against those of a fit; None where there are none."""
+        if X_val is None:
+            return None
+        X_val = self._read_rows(X_val, sample.rows.dtypes, like=sample.rows).X
+        return HeldOut(X_val, read_all_numbers(y_val, type(self).__name__).targets)

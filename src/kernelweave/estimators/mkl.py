@@ -201,7 +201,7 @@ class MKLClassifier(KernelClassifier):
             max_iter=self.max_iter,
             norm=float(self.norm),
             weighting=self.weights,
-            solver=self.solver,  # type: ignore[arg-type]
+            solver=self.solver,
             callback=self.callback,
             verbose=self.verbose,
         )
@@ -329,7 +329,7 @@ class MKLRegressor(KernelRegressor):
             max_iter=self.max_iter,
             norm=float(self.norm),
             weighting=self.weights,
-            solver=self.solver,  # type: ignore[arg-type]
+            solver=self.solver,
             callback=self.callback,
             verbose=self.verbose,
         )

@@ -7,21 +7,19 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import OutlierMixin
-from sklearn.utils.validation import _num_samples
 
-from ..kernels.library import KernelLibrary
-from ..kernels.pointwise import rbf_family
-from ..labels import TargetPartition, partition_targets
+from ..kernels.defaults import as_library, novelty_library
+from ..labels import partition_targets
 from ..solvers.columns.loop import RoundState
-from ..solvers.margin import MarginRows, one_class_rows
-from .base import Sample, is_positive, require
-from .cg_boost import CGBoostEstimator
-from .mixture import Task
+from ..solvers.margin import one_class_rows
+from .shared.base import KernelEstimator
+from .shared.cg_boost import CG_BOOST_CONSTRAINTS, NU, fit_cg_boost, precisions
+from .shared.sample import read_sample
 
 BORDER = 1e-9  # of the largest value: rows on the border are inside, whatever rounding says
 
 
-class CGBoostOneClass(OutlierMixin, CGBoostEstimator):
+class CGBoostOneClass(OutlierMixin, KernelEstimator):
     r"""Tell rows that are unlike the training rows, with a mixture of kernels and a certificate.
 
     A function :math:`f(x) = \sum_p \sum_j \alpha_j^p K_p(x, x_j)` is to be large on most training rows,
@@ -80,6 +78,8 @@ class CGBoostOneClass(OutlierMixin, CGBoostEstimator):
     True
     """
 
+    _constraints = CG_BOOST_CONSTRAINTS | {"nu": NU}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -131,12 +131,25 @@ class CGBoostOneClass(OutlierMixin, CGBoostEstimator):
         -------
         self
         """
-        self._learn(self._prepare(X, np.zeros(_num_samples(X)), sample_weight))
-        return self
+        self._check_parameters()
+        if self.intercept is not None:
+            raise ValueError(
+                f"CGBoostOneClass got intercept={self.intercept!r}; the chosen margin is the only offset it has, and "
+                "with another one the problem has no solution. Leave intercept=None."
+            )
+        owner, rng = type(self).__name__, self._rng()
+        rows = self._read_rows(X, precisions(self.penalty))
+        sample = read_sample(rows, partition_targets(np.zeros(rows.X.shape[0])), sample_weight)
+        cost = np.minimum(1.0, sample.weight / (self.nu * sample.weight.sum()))  # the duals sum to one
+        problems = [one_class_rows(len(cost), cost)]
+        params = self.get_params(deep=False) | {"kernels": as_library(self.kernels, novelty_library())}
+        library, (fit,) = fit_cg_boost(owner, params, sample, [problems], rng, chooses_margin=True)
+        offset = float(fit.rho[0] - BORDER * np.abs(fit.expansion(sample.X)).max())
+        return self._keep(sample, library, fit, offset_=offset)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the value of the mixture at the rows of ``X``; large where they are like the training rows."""
-        return self._outputs(X, split=False)[:, 0]
+        return self._outputs(X)[:, 0]
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return ``score_samples(X) - offset_``; negative for outliers."""
@@ -145,31 +158,3 @@ class CGBoostOneClass(OutlierMixin, CGBoostEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """Return 1 for rows like the training rows and -1 for outliers."""
         return np.where(self.decision_function(X) >= 0, 1, -1)
-
-    def _library(self) -> KernelLibrary:
-        return KernelLibrary(rbf_family()) if self.kernels is None else super()._library()
-
-    def _check_params(self) -> None:
-        super()._check_params()
-        share = is_positive(self.nu) and float(self.nu) <= 1
-        require(type(self).__name__, "nu", self.nu, share, "a number above 0 and at most 1")
-        if self.intercept is not None:
-            raise ValueError(
-                f"CGBoostOneClass got intercept={self.intercept!r}; the chosen margin is the only offset it has, and "
-                "with another one the problem has no solution. Leave intercept=None."
-            )
-
-    def _partition(self, y: Any) -> TargetPartition:
-        return partition_targets(y)
-
-    def _problems(self, sample: Sample) -> list[MarginRows]:
-        cost = np.minimum(1.0, sample.weight / (self.nu * sample.weight.sum()))  # the duals sum to one
-        return [one_class_rows(len(cost), cost)]
-
-    def _keep_labels(self, sample: Sample) -> None:
-        """There are none."""
-
-    def _learn(self, task: Task) -> None:
-        super()._learn(task)
-        values = self.expansion_(task.sample.X)
-        self.offset_ = float(self._rho[0] - BORDER * np.abs(values).max())

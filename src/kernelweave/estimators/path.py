@@ -5,23 +5,27 @@ from __future__ import annotations
 import copy
 import inspect
 import numbers
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from joblib import Parallel, delayed
-from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.base import ClassifierMixin, clone
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 
+from ..labels import partition
+from ..parameters import READ_LATER, Constraint, is_count, is_positive, require
 from ..solvers.columns.loop import RoundState
-from .base import is_count, is_positive, require
 from .cg_boost import CGBoostClassifier, CGBoostRegressor
-from .mixture import require_jobs
+from .shared.cg_boost import CG_BOOST_CONSTRAINTS, class_problems, fit_cg_boost, precisions, read_options
+from .shared.early_stopping import require_validation
+from .shared.mixture import REMEDIES
+from .shared.outcome import warn_unless_converged
+from .shared.outputs import KernelClassifier, read_all_labels
+from .shared.sample import Sample, read_sample
 
 PATH_RANGE = (1e-2, 1e3)  # of C, relative to columns of unit deviation
 
@@ -107,39 +111,25 @@ def cg_boost_path(
     base = clone(CGBoostClassifier() if estimator is None else estimator)
     if not isinstance(base, CGBoostClassifier | CGBoostRegressor):
         raise TypeError(f"cg_boost_path takes a CGBoostClassifier or CGBoostRegressor; got {base!r}.")
-    if getattr(base, "nu", None) is not None or base.validation_fraction is not None:
-        raise ValueError("A path over C needs an estimator with nu=None and validation_fraction=None.")
-    if (X_val is None) != (y_val is None):
-        raise ValueError("cg_boost_path needs X_val and y_val together; one of them is missing.")
+    require_validation("cg_boost_path", X_val, y_val)
     values = path_values("cg_boost_path", Cs)
-    base.set_params(C=float(values[0]))
-    task = base._prepare(X, y, sample_weight)
-    if X_val is not None:
-        base._check_validation(X_val, y_val, task.library, task.sample.partition)
-    unit_costs = [rows.cost / base.C for rows in task.problems]
-    models = []
-    for C in values:
-        task.problems = [replace(rows, cost=C * cost) for rows, cost in zip(task.problems, unit_costs, strict=True)]
-        if base.max_columns is not None:  # a working set that is full would never change again
-            task.masters = base._masters(task)
-        for master, rows in zip(task.masters, task.problems, strict=True):
-            master.set_cost(rows.cost)
-        model = copy.copy(base).set_params(C=float(C))
-        model._learn(task)
-        models.append(model)
-    scores = None if X_val is None else np.array([model.score(X_val, y_val) for model in models])
+    return tabulate_path(values, base.fit_path(X, y, values, sample_weight, X_val=X_val, y_val=y_val), X_val, y_val)
+
+
+def tabulate_path(Cs: np.ndarray, models: Sequence[Any], X_val: Any = None, y_val: Any = None) -> CGBoostPath:
+    """Return fitted models, one for each cost, with what they reached."""
     return CGBoostPath(
-        Cs=values,
+        Cs=Cs,
         models=tuple(models),
         n_columns=np.array([model.n_columns_ for model in models]),
         objectives=np.array([np.sum(model.objective_) for model in models]),
         relative_gaps=np.array([model.certificate_.relative for model in models]),
         n_iter=np.array([model.n_iter_ for model in models]),
-        validation_scores=scores,
+        validation_scores=None if X_val is None else np.array([model.score(X_val, y_val) for model in models]),
     )
 
 
-class CGBoostClassifierCV(CGBoostClassifier):
+class CGBoostClassifierCV(KernelClassifier):
     r"""Classify with a mixture of kernels whose C is chosen by cross-validation along warm-started paths.
 
     The problem is that of :class:`CGBoostClassifier`. In each fold a path over ``Cs`` is followed from the smallest up,
@@ -191,6 +181,17 @@ class CGBoostClassifierCV(CGBoostClassifier):
     (True, True)
     """
 
+    _constraints = CG_BOOST_CONSTRAINTS | {
+        "Cs": READ_LATER,
+        "cv": READ_LATER,
+        "scoring": Constraint(
+            lambda value: value is None or isinstance(value, str) or callable(value),
+            ("one scorer: its name, a callable or None",),
+        ),
+        "class_weight": READ_LATER,
+    }
+    score = ClassifierMixin.score  # every row has a label
+
     def __init__(
         self,
         kernels: Any = None,
@@ -234,7 +235,7 @@ class CGBoostClassifierCV(CGBoostClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # type: ignore[override]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose C and learn the mixture.
 
         Parameters
@@ -247,62 +248,91 @@ class CGBoostClassifierCV(CGBoostClassifier):
         -------
         self
         """
-        values = path_values(type(self).__name__, self.Cs)
-        own = ("Cs", "cv", "scoring")
-        shared = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
-        base = CGBoostClassifier(**(shared | {"n_jobs": None}))
-        base._check_params()
-        require_jobs(type(self).__name__, self.n_jobs)
-        one = self.scoring is None or isinstance(self.scoring, str) or callable(self.scoring)
-        require(type(self).__name__, "scoring", self.scoring, one, "one scorer: its name, a callable or None")
-        checked = self._check_fit(X, y, sample_weight, self._library())
+        self._check_parameters()
+        owner, values = type(self).__name__, path_values(type(self).__name__, self.Cs)
+        own = ("Cs", "cv", "scoring", "n_jobs")  # the number of jobs is that of folds
+        params = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
+        base = CGBoostClassifier(**params)
+        params = base.get_params(deep=False)
+        tol = read_options(owner, params).tol
+        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
+        scorer, rng = check_scoring(base, scoring=self.scoring), self._rng()
         (X,) = indexable(X)  # some sparse formats have no rows to take
-        labels, weight = checked.given.labels, np.zeros(checked.n_given)
-        weight[checked.kept] = checked.weight
-        scorer = check_scoring(base, scoring=self.scoring)
+        labels = sample.given.labels
         splits = list(check_cv(self.cv, labels, classifier=True).split(np.zeros(len(labels)), labels))
-        scores = Parallel(n_jobs=self.n_jobs)(
-            delayed(_fold_scores)(base, X, labels, weight, train, test, values, scorer) for train, test in splits
+        scores = np.array(
+            Parallel(n_jobs=self.n_jobs)(
+                delayed(score_fold)(owner, params, sample, X, train, test, values, scorer, copy.deepcopy(rng))
+                for train, test in splits
+            )
         )
-        self.scores_ = np.array(scores)
-        best = int(np.argmax(self.scores_.mean(axis=0)))
-        with warnings.catch_warnings(record=True) as seen:
-            warnings.simplefilter("always", ConvergenceWarning)
-            self.path_ = cg_boost_path(X, y, Cs=values[: best + 1], estimator=base, sample_weight=weight)
-        if seen and not self.path_.models[-1].status_.converged:
-            warnings.warn(seen[-1].message, stacklevel=2)  # what other models of the path lack does not matter
-        self.Cs_, self.C_ = values, float(values[best])
-        for name, value in vars(self.path_.models[-1]).items():
-            if name.endswith("_") or name.startswith("_"):
-                setattr(self, name, value)
-        return self
+        best = int(np.argmax(scores.mean(axis=0)))
+        problems = [class_problems(sample, C, None, self.class_weight, self.intercept) for C in values[: best + 1]]
+        library, fits = fit_cg_boost(owner, params, sample, problems, rng, quiet=True)
+        warn_unless_converged(fits[-1].results, tol, REMEDIES)  # what other models of the path lack does not matter
+        models = [
+            copy.copy(base).set_params(C=float(C)).keep_fit(sample, library, fit)
+            for C, fit in zip(values[: best + 1], fits, strict=True)
+        ]
+        return self._keep(
+            sample,
+            library,
+            fits[-1],
+            classes_=sample.partition.classes.copy(),
+            scores_=scores,
+            path_=tabulate_path(values[: best + 1], models),
+            Cs_=values,
+            C_=float(values[best]),
+        )
 
 
-def _fold_scores(
-    base: CGBoostClassifier,
+def score_fold(
+    owner: str,
+    params: Mapping[str, Any],
+    sample: Sample,
     X: Any,
-    labels: np.ndarray,
-    weight: np.ndarray,
     train: np.ndarray,
     test: np.ndarray,
     Cs: np.ndarray,
     scorer: Callable[..., float],
+    rng: np.random.Generator,
 ) -> list[float]:
-    """Follow a path over the training rows of a fold and score its models on the others."""
+    """Follow a path over the training rows of a fold and score its models on the others.
+
+    Parameters
+    ----------
+    owner : str
+        Whose fit it is.
+    params : mapping
+        Of the estimator that is scored.
+    sample : Sample
+    X : array, sparse matrix or frame of shape (n_samples, n_features)
+        The rows as they were given: what scorers see.
+    train, test : ndarray
+        Row numbers.
+    Cs : ndarray of shape (n_Cs,)
+    scorer : callable
+        ``scorer(model, X, y)``, or also with ``sample_weight``.
+    rng : numpy.random.Generator
+    """
+    labels, weight = sample.given.labels, sample.spread(sample.weight)
     train, test = train[weight[train] > 0], test[weight[test] > 0]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # said once, of the model that is kept
-        path = cg_boost_path(
-            _safe_indexing(X, train), labels[train], Cs=Cs, estimator=base, sample_weight=weight[train]
-        )
+    rows = replace(sample.rows, X=sample.rows.X[train])
+    fold = read_sample(rows, partition(labels[train], unlabeled=None), weight[train])
+    problems = [class_problems(fold, C, None, params["class_weight"], params["intercept"]) for C in Cs]
+    library, fits = fit_cg_boost(owner, params, fold, problems, rng, quiet=True)
     parameters = inspect.signature(scorer).parameters.values()
     takes_weight = any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
     held = {"sample_weight": weight[test]} if takes_weight else {}
     X_test = _safe_indexing(X, test)
-    scores = [scorer(model, X_test, labels[test], **held) for model in path.models]
-    if not isinstance(scores[0], numbers.Real):
-        raise ValueError(f"scoring={scorer!r} gave {scores[0]!r}; expected one number, by which the best C is chosen.")
-    return [float(score) for score in scores]
+    scores: list[float] = []
+    for C, fit in zip(Cs, fits, strict=True):
+        model = CGBoostClassifier(**params).set_params(C=float(C)).keep_fit(fold, library, fit)
+        score = scorer(model, X_test, labels[test], **held)
+        if not isinstance(score, numbers.Real):
+            raise ValueError(f"scoring={scorer!r} gave {score!r}; expected one number, by which the best C is chosen.")
+        scores.append(float(score))
+    return scores
 
 
 def path_values(owner: str, Cs: Any) -> np.ndarray:

@@ -6,58 +6,23 @@ The problem is (9) of the SSMK paper; the walk is check, partition, bind, state 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Self
 
-from ..kernels.defaults import MANIFOLD_ROWS, deformed_kernels
+from ..kernels.defaults import MANIFOLD_ROWS, as_library, mixture_library
 from ..kernels.library import KernelLibrary
-from ..labels import Partition, TargetPartition
+from ..labels import partition, partition_targets
+from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER
 from ..solvers.columns.loop import RoundState
-from ..solvers.margin import MarginRows, classification_rows, regression_rows
-from .base import Sample, class_weights
-from .formulation import Formulation
-from .mixture import MixtureEstimator
-from .outputs import NumberOutputs, SemiSupervisedClasses, SemiSupervisedNumbers
+from ..solvers.margin import classification_rows, regression_rows
+from .shared.centers import Centers, choose_centers
+from .shared.formulation import Formulation
+from .shared.mixture import MIXTURE_CONSTRAINTS, MixtureOptions, fit_mixture
+from .shared.outputs import KernelClassifier, KernelRegressor, transduced_classes, transduced_numbers
+from .shared.sample import bind, class_weights, read_sample
 
 
-class _SemiSupervised(MixtureEstimator):
-    """The 1-norm problem with a free offset, and labels for the rows that had none."""
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn the mixture from labelled and unlabelled rows.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-            Labels or numbers; NaN, None and NA mark unlabelled rows.
-        sample_weight : array-like of shape (n_samples,), optional
-            Rows of weight zero are ignored altogether.
-
-        Returns
-        -------
-        self
-        """
-        task = self._prepare(X, y, sample_weight)
-        self._learn(task)
-        self.transduction_ = self.predict(X)
-        self.transduction_[task.sample.given.labeled] = task.sample.given.labels
-        return self
-
-    def _formulation(self) -> Formulation:
-        return Formulation()
-
-    def _library_for(self, sample: Sample) -> KernelLibrary:
-        library = self._library()
-        if self.kernels is not None or sample.partition.n_unlabeled == 0:
-            return library
-        return KernelLibrary([library, deformed_kernels(sample.X)])
-
-    def _left_out(self, sample: Sample) -> str:
-        too_many = self.kernels is None and sample.partition.n_unlabeled > 0 and len(sample.kept) > MANIFOLD_ROWS
-        return f"; no deformed kernels, since there are more than {MANIFOLD_ROWS:,} rows" if too_many else ""
-
-
-class SSMKClassifier(SemiSupervisedClasses, _SemiSupervised):
+class SSMKClassifier(KernelClassifier):
     r"""Classify with a sparse mixture of kernels, certified optimal, that may use unlabelled rows as centres.
 
     The model is :math:`f(x) = \sum_p \sum_j \alpha_j^p K_p(x, x_j) + b`, where :math:`j` runs over labelled *and*
@@ -172,6 +137,8 @@ class SSMKClassifier(SemiSupervisedClasses, _SemiSupervised):
     True
     """
 
+    _constraints = MIXTURE_CONSTRAINTS | {"C": POSITIVE, "class_weight": READ_LATER, "unlabeled": READ_LATER}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -205,15 +172,36 @@ class SSMKClassifier(SemiSupervisedClasses, _SemiSupervised):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _problems(self, sample: Sample) -> list[MarginRows]:
-        found: Partition = sample.partition
-        weight = sample.weight[found.labeled]
-        cost = self.C * weight * class_weights(self.class_weight, found, weight)
-        positive = [1] if found.n_classes == 2 else range(found.n_classes)
-        return [classification_rows(found.signs(k), cost) for k in positive]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the mixture from labelled and unlabelled rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels; NaN, None and NA mark unlabelled rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        options = MixtureOptions.read(type(self).__name__, self.get_params(deep=False), Formulation())
+        rng = self._rng()
+        sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled), sample_weight)
+        library, centers = choose_columns(self.kernels, choose_centers(self.centers, sample, rng))
+        bound = bind(library, centers.sample, rng, self.cache_size)
+        weight = sample.labeled_weight
+        cost = self.C * weight * class_weights(self.class_weight, sample.partition, weight)
+        problems = [classification_rows(signs, cost) for signs in sample.partition.one_vs_rest()]
+        fit = fit_mixture(bound, centers, problems, options)
+        transduction = transduced_classes(fit.expansion(sample.rows.X), sample)
+        return self._keep(sample, library, fit, classes_=sample.partition.classes.copy(), transduction_=transduction)
 
 
-class SSMKRegressor(SemiSupervisedNumbers, NumberOutputs, _SemiSupervised):
+class SSMKRegressor(KernelRegressor):
     r"""Predict numbers with a sparse mixture of kernels, certified optimal, that may use unlabelled rows as centres.
 
     The regression form of :class:`SSMKClassifier`, with the epsilon-insensitive loss of CG-Boost (13):
@@ -261,6 +249,8 @@ class SSMKRegressor(SemiSupervisedNumbers, NumberOutputs, _SemiSupervised):
     True
     """
 
+    _constraints = MIXTURE_CONSTRAINTS | {"C": POSITIVE, "epsilon": NON_NEGATIVE}
+
     def __init__(
         self,
         kernels: Any = None,
@@ -292,6 +282,39 @@ class SSMKRegressor(SemiSupervisedNumbers, NumberOutputs, _SemiSupervised):
         self.verbose = verbose
         self.random_state = random_state
 
-    def _problems(self, sample: Sample) -> list[MarginRows]:
-        found: TargetPartition = sample.partition
-        return [regression_rows(found.targets, self.epsilon, self.C * sample.weight[found.labeled])]
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the mixture from labelled and unlabelled rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Numbers; NaN, None and NA mark unlabelled rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        options = MixtureOptions.read(type(self).__name__, self.get_params(deep=False), Formulation())
+        rng = self._rng()
+        sample = read_sample(self._read_rows(X), partition_targets(y), sample_weight)
+        library, centers = choose_columns(self.kernels, choose_centers(self.centers, sample, rng))
+        bound = bind(library, centers.sample, rng, self.cache_size)
+        problems = [regression_rows(sample.partition.targets, self.epsilon, self.C * sample.labeled_weight)]
+        fit = fit_mixture(bound, centers, problems, options)
+        transduction = transduced_numbers(fit.expansion(sample.rows.X), sample)
+        return self._keep(sample, library, fit, transduction_=transduction)
+
+
+def choose_columns(kernels: Any, centers: Centers) -> tuple[KernelLibrary, Centers]:
+    """Return the library whose columns compete, and the centres with a note on default kernels that are left out."""
+    if kernels is not None:
+        return as_library(kernels), centers
+    sample = centers.sample
+    if sample.partition.n_unlabeled and sample.n_rows > MANIFOLD_ROWS:
+        note = f"; no deformed kernels, since there are more than {MANIFOLD_ROWS:,} rows"
+        centers = replace(centers, scope=centers.scope + note)
+    return mixture_library(sample.X, sample.partition.n_unlabeled), centers

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from ..kernels.defaults import as_library, given_kernel, landmark_kernel, transductive_library
+from ..kernels.base import require_kernel
+from ..kernels.defaults import as_library, landmark_kernel, transductive_library
 from ..kernels.library import KernelLibrary
 from ..labels import partition
 from ..parameters import READ_LATER
@@ -172,6 +173,8 @@ class TSVMClassifier(KernelClassifier):
         """
         self._check_parameters()
         owner = type(self).__name__
+        if self.kernel is not None:
+            require_kernel(owner, self.kernel)
         machine = MachineOptions(
             owner,
             scale=self.scale,
@@ -194,8 +197,7 @@ class TSVMClassifier(KernelClassifier):
             safe=self.safe,
             n_restarts=self.n_restarts,
         )
-        recipe = landmark_kernel(sample.X) if self.kernel is None else given_kernel(owner, self.kernel, sample.X)
-        library = KernelLibrary([recipe])
+        library = KernelLibrary([landmark_kernel(sample.X) if self.kernel is None else self.kernel])
         rng = self._rng()
         fit = fit_transduction(bind(library, sample, rng), sample, options, rng)
         return self._keep(sample, library, fit.machine, fit, classes_=sample.partition.classes.copy())
@@ -341,7 +343,7 @@ class TSVMMKLClassifier(KernelClassifier):
             max_iter=self.max_iter,
             norm=float(self.norm),
             weighting=self.weights,
-            solver=self.solver,  # type: ignore[arg-type]
+            solver=self.solver,
             callback=self.callback,
             verbose=self.verbose,
         )

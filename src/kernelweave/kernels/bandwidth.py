@@ -156,10 +156,10 @@ def squared_distances(A: Any, B: Any) -> np.ndarray:
 
 def _moved(A: Any, B: Any) -> tuple[Any, Any]:
     """Return rows, at least one of each, whose norms are not large against their distances."""
-    stored = [X for X in (B, A) if sparse.issparse(X)]
-    if not stored:
+    if not sparse.issparse(A) and not sparse.issparse(B):
         origin = (A if A.shape[0] <= B.shape[0] else B).mean(axis=0)
         return A - origin, B - origin
+    stored = [X for X in (B, A) if sparse.issparse(X)]
     for X in sorted(stored, key=lambda X: -X.shape[0]):
         columns, origin = far_columns(X)
         if len(columns):

@@ -20,8 +20,6 @@ References
 
 from __future__ import annotations
 
-import math
-import numbers
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -29,9 +27,10 @@ from typing import Any
 
 import numpy as np
 
+from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, SHARE_OF_ROWS, check_parameters, one_of
 from .base import BoundKernel, Kernel, require_kernel
 from .features import BoundFeatures
-from .manifold import count_landmarks, require_count, require_landmarks, require_one_of
+from .manifold import count_landmarks
 from .spectral import count_vectors, eigenbasis
 
 TRANSFORMS = ("linear", "step", "polynomial")
@@ -55,10 +54,7 @@ class SpectralKernel(Kernel):
     def __post_init__(self) -> None:
         owner = type(self).__name__
         require_kernel(owner, self.base)
-        require_landmarks(owner, self.n_landmarks)
-        if not (isinstance(self.n_eigenvectors, float) and 0 < self.n_eigenvectors <= 1):
-            expected = "a whole number, 1 or more, or a share of the rows in (0, 1]"
-            require_count(owner, "n_eigenvectors", self.n_eigenvectors, expected)
+        check_parameters(owner, vars(self), {"n_landmarks": LANDMARKS, "n_eigenvectors": COUNT | SHARE_OF_ROWS})
 
     @abstractmethod
     def response(self, eigenvalues: np.ndarray) -> np.ndarray:
@@ -171,8 +167,7 @@ class ClusterKernel(SpectralKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require_count("ClusterKernel", "degree", self.degree)
-        require_one_of("ClusterKernel", "transform", self.transform, TRANSFORMS)
+        check_parameters("ClusterKernel", vars(self), {"degree": COUNT, "transform": one_of(*TRANSFORMS)})
 
     def response(self, eigenvalues: np.ndarray) -> np.ndarray:
         """Return the eigenvalues, ones, or a power, as shares of the first."""
@@ -227,8 +222,7 @@ class DiffusionKernel(SpectralKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.time, numbers.Real) or isinstance(self.time, bool) or not 0 <= self.time < math.inf:
-            raise ValueError(f"DiffusionKernel got time={self.time!r}; expected a number, 0 or more.")
+        check_parameters("DiffusionKernel", vars(self), {"time": NON_NEGATIVE})
 
     def response(self, eigenvalues: np.ndarray) -> np.ndarray:
         """Return what is left of each eigenvector after the time, as shares of the first."""

@@ -29,8 +29,6 @@ References
 
 from __future__ import annotations
 
-import math
-import numbers
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -38,6 +36,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel, Rows, batches, require_kernel
 from .graph import EDGE_WEIGHTS, METRICS, kernel_neighbor_graph, neighbor_graph, power_form
 from .graph import laplacian as graph_laplacian
@@ -45,7 +44,16 @@ from .lowrank import AnchorFeatures, anchored, solve_lower
 from .pointwise import RBF, Precomputed, _as_floats
 
 EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
-LANDMARKS = 1000  # "auto": above, so many rows are drawn
+N_LANDMARKS = 1000  # "auto": above, so many rows are drawn
+MANIFOLD_CONSTRAINTS = {
+    "n_neighbors": COUNT,
+    "degree": COUNT,
+    "ratio": NON_NEGATIVE,
+    "metric": one_of(*METRICS, "kernel"),
+    "weights": one_of(*EDGE_WEIGHTS),
+    "laplacian": one_of("normalized", "unnormalized"),
+    "n_landmarks": LANDMARKS,
+}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,14 +131,7 @@ class ManifoldKernel(Kernel):
 
     def __post_init__(self) -> None:
         require_kernel("ManifoldKernel", self.base)
-        require_count("ManifoldKernel", "n_neighbors", self.n_neighbors)
-        require_count("ManifoldKernel", "degree", self.degree)
-        if not _is_number(self.ratio, numbers.Real) or not 0 <= self.ratio < math.inf:
-            raise ValueError(f"ManifoldKernel got ratio={self.ratio!r}; expected a number, 0 or more.")
-        require_one_of("ManifoldKernel", "metric", self.metric, (*METRICS, "kernel"))
-        require_one_of("ManifoldKernel", "weights", self.weights, EDGE_WEIGHTS)
-        require_one_of("ManifoldKernel", "laplacian", self.laplacian, ("normalized", "unnormalized"))
-        require_landmarks("ManifoldKernel", self.n_landmarks)
+        check_parameters("ManifoldKernel", vars(self), MANIFOLD_CONSTRAINTS)
         if self.ratio > 0 and self.metric != "kernel" and is_precomputed(self.base):
             raise ValueError(
                 f"ManifoldKernel got metric={self.metric!r} for a base with a precomputed matrix, whose X holds row "
@@ -320,7 +321,7 @@ def _deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:
 def count_landmarks(n_landmarks: int | str | None, n_rows: int) -> int:
     """Return how many rows a parameter ``n_landmarks`` means."""
     if n_landmarks == "auto":
-        return n_rows if n_rows <= EXACT_ROWS else LANDMARKS
+        return n_rows if n_rows <= EXACT_ROWS else N_LANDMARKS
     return n_rows if n_landmarks is None else min(n_rows, int(n_landmarks))
 
 
@@ -328,25 +329,3 @@ def is_precomputed(kernel: Kernel) -> bool:
     """Return whether a recipe rests on a matrix, so that its rows are numbers of rows."""
     children = [child for child in kernel._children().values() if isinstance(child, Kernel)]
     return isinstance(kernel, Precomputed) or any(map(is_precomputed, children))
-
-
-def _is_number(value: Any, kind: Any) -> bool:
-    return isinstance(value, kind) and not isinstance(value, bool)
-
-
-def require_landmarks(owner: str, value: Any) -> None:
-    """Refuse what cannot be a parameter ``n_landmarks``."""
-    if value is not None and value != "auto":
-        require_count(owner, "n_landmarks", value, '"auto", None (all rows) or a whole number, 1 or more')
-
-
-def require_count(owner: str, name: str, value: Any, expected: str = "a whole number, 1 or more") -> None:
-    """Refuse what is not a positive whole number."""
-    if not (_is_number(value, numbers.Integral) and value >= 1):
-        raise ValueError(f"{owner} got {name}={value!r}; expected {expected}.")
-
-
-def require_one_of(owner: str, name: str, value: Any, allowed: Sequence[str]) -> None:
-    """Refuse what is none of some strings."""
-    if not (isinstance(value, str) and value in allowed):
-        raise ValueError(f"{owner} got {name}={value!r}; expected one of {', '.join(map(repr, allowed))}.")

@@ -8,7 +8,6 @@ A formula whose parameter refers to the sample (``gamma="mean"``) is first *fitt
 from __future__ import annotations
 
 import math
-import numbers
 from abc import abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..parameters import COUNT, FINITE, POSITIVE, Constraint, check_parameters, one_of
 from .bandwidth import (
     UNIT_ADVICE,
     inner_products,
@@ -160,10 +160,7 @@ class Polynomial(PointwiseKernel):
     coef0: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (isinstance(self.degree, numbers.Integral) and self.degree >= 1) or isinstance(self.degree, bool):
-            raise ValueError(f"Polynomial got degree={self.degree!r}; it must be a whole number, 1 or more.")
-        _require_positive("Polynomial", "gamma", self.gamma)
-        _require_finite("Polynomial", "coef0", self.coef0)
+        check_parameters("Polynomial", vars(self), {"degree": COUNT, "gamma": POSITIVE, "coef0": FINITE})
 
     @property
     def is_psd(self) -> bool:
@@ -223,10 +220,8 @@ class RBF(PointwiseKernel):
     multiple: float = 1.0
 
     def __post_init__(self) -> None:
-        if not is_reference(self.gamma):
-            expected = "a positive number or one of " + ", ".join(map(repr, reference_names()))
-            _require_positive("RBF", "gamma", self.gamma, expected)
-        _require_positive("RBF", "multiple", self.multiple)
+        reference = Constraint(is_reference, one_of(*reference_names()).words)
+        check_parameters("RBF", vars(self), {"gamma": POSITIVE | reference, "multiple": POSITIVE})
 
     def fitted(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> RBF:
         """Return the kernel with its bandwidth as a number."""
@@ -283,8 +278,7 @@ class Sigmoid(PointwiseKernel):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        _require_finite("Sigmoid", "gamma", self.gamma)
-        _require_finite("Sigmoid", "coef0", self.coef0)
+        check_parameters("Sigmoid", vars(self), {"gamma": FINITE, "coef0": FINITE})
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Return the hyperbolic tangents of the shifted inner products."""
@@ -422,17 +416,6 @@ def _as_floats(X: Any, kernel: Kernel) -> Any:
             'OnColumns(kernel, columns, missing="center") if whole sources are missing for some rows.'
         )
     return X
-
-
-def _require_finite(owner: str, name: str, value: Any, expected: str = "a finite number") -> None:
-    if not (isinstance(value, numbers.Real) and math.isfinite(value)) or isinstance(value, bool):
-        raise ValueError(f"{owner} got {name}={value!r}; expected {expected}.")
-
-
-def _require_positive(owner: str, name: str, value: Any, expected: str = "a positive number") -> None:
-    _require_finite(owner, name, value, expected)
-    if value <= 0:
-        raise ValueError(f"{owner} got {name}={value!r}; expected {expected}.")
 
 
 def _name(f: Any) -> str:

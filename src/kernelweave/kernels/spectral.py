@@ -38,10 +38,11 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from ..parameters import check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel
 from .features import FeatureMap
 from .lowrank import landmark_rows
-from .manifold import is_precomputed, require_one_of
+from .manifold import is_precomputed
 
 STORED_BYTES = 2**30  # of kernel values at the landmarks that are kept between passes; more are computed anew
 STRIP_BYTES = 2**22  # of kernel values, in double precision, that are worked on at a time
@@ -163,8 +164,10 @@ def eigenbasis(
     >>> round(float(basis.eigenvalues[0]), 6)
     1.0
     """
-    require_one_of("eigenbasis", "kind", kind, ("kernel", "laplacian"))
-    require_one_of("eigenbasis", "landmarks", landmarks, ("kmeans", "uniform"))
+    given = {"kind": kind, "landmarks": landmarks}
+    check_parameters(
+        "eigenbasis", given, {"kind": one_of("kernel", "laplacian"), "landmarks": one_of("kmeans", "uniform")}
+    )
     name = "The kernel" if recipe is None else repr(recipe)
     if n_landmarks is None or n_landmarks >= kernel.n_rows:
         basis, V = _exact(kernel, n_vectors, kind, name)

@@ -15,6 +15,7 @@ import numpy as np
 from scipy import sparse
 from sklearn.base import clone
 
+from ..parameters import check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel, Rows, require_kernel
 from .columns import columns_in_words, positions_of
 
@@ -224,8 +225,7 @@ class OnColumns(Kernel):
 
     def __post_init__(self) -> None:
         require_kernel("OnColumns", self.kernel)
-        if self.missing not in ("error", "center"):
-            raise ValueError(f'OnColumns got missing={self.missing!r}; expected "error" or "center".')
+        check_parameters("OnColumns", vars(self), {"missing": one_of("error", "center")})
         if not isinstance(self.columns, str | slice):
             object.__setattr__(self, "columns", tuple(np.ravel(np.asarray(self.columns, dtype=object)).tolist()))
             if any(isinstance(column, bool) for column in self.columns):

@@ -8,7 +8,6 @@ something to each of them. One temperature, fitted to the labels of the same out
 from __future__ import annotations
 
 import numbers
-import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -24,6 +23,7 @@ from sklearn.utils import _safe_indexing as take  # in scikit-learn's public ref
 from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..labels import Partition, partition
+from ..warn import warn_caller
 from .scorers import labeled_scorer
 from .splits import SemiSupervisedSplit
 
@@ -276,11 +276,9 @@ def _fit_sigmoids(decision: Floats, codes: Rows, weights: Floats, classes: NDArr
     fits = [_fit_sigmoid(columns[:, c], codes == k, weights) for c, k in enumerate(members)]
     flat = [classes.tolist()[k] for k, (slope, _) in zip(members, fits, strict=True) if slope == 0]
     if flat:
-        warnings.warn(
+        warn_caller(
             f"On held-out rows the decision values are no better than chance for the classes {flat}, whose "
-            "probabilities are therefore constant. Give the estimator more labels, or tune it.",
-            UserWarning,
-            stacklevel=3,
+            "probabilities are therefore constant. Give the estimator more labels, or tune it."
         )
     return tuple(np.array(fits).T)
 

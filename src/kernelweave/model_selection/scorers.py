@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from sklearn.utils import _safe_indexing as take  # in scikit-learn's public ref
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, get_routing_for_object
 
 from ..labels import labeled_values
+from ..warn import warn_caller
 
 # Weights that scikit-learn routes to a scorer without scoring arrive by this name, so that they can be told from those
 # of a caller who names them: these are meant, whatever the estimator requests.
@@ -118,11 +118,9 @@ class _LabeledScorer:
         for name, alias in ({} if own is None else own.requests).items():
             renamed = isinstance(alias, str) and alias.isidentifier()  # scikit-learn's own marks are none
             if name not in params and (renamed or (alias is True and name != "sample_weight")):
-                warnings.warn(
+                warn_caller(
                     f"{type(estimator).__name__}.score requests {name}={alias!r}, which labeled_scorer() cannot see; "
-                    f"the score is computed without it. Call labeled_scorer().set_score_request({name}={alias!r}).",
-                    UserWarning,
-                    stacklevel=3,
+                    f"the score is computed without it. Call labeled_scorer().set_score_request({name}={alias!r})."
                 )
         if ROUTED_WEIGHT not in params:
             return params

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,10 +12,20 @@ from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils.multiclass import type_of_target
 
 from ..labels import factorize, labeled_values
+from ..parameters import COUNT, READ_LATER, Constraint, check_parameters, is_count, one_of
 
 Rows = NDArray[np.intp]
 
 MANY_CLASSES = 10  # more whole numbers than this, or than half of the rows, may well be counts and not classes
+CONSTRAINTS = {
+    "n_splits": Constraint(lambda value: is_count(value) and value >= 2, ("a whole number, 2 or more",)),
+    "n_repeats": COUNT,
+    "stratify": READ_LATER,
+    "target": one_of("auto", "classes", "numbers"),
+    "unlabeled": READ_LATER,
+    "group_unlabeled": one_of("keep", "drop"),
+    "random_state": READ_LATER,
+}
 
 
 class SemiSupervisedSplit(BaseCrossValidator):
@@ -64,14 +73,15 @@ class SemiSupervisedSplit(BaseCrossValidator):
         self, n_splits: int = 5, *, n_repeats: int = 1, stratify: bool = True, target: str = "auto",
         unlabeled: Any = "auto", group_unlabeled: str = "keep", random_state: Any = None
     ) -> None:  # fmt: skip
-        # checked here, as in scikit-learn's splitters, which have no fit
-        self.n_splits = utils.check_scalar(n_splits, "n_splits", numbers.Integral, min_val=2)
-        self.n_repeats = utils.check_scalar(n_repeats, "n_repeats", numbers.Integral, min_val=1)
+        self.n_splits = n_splits
+        self.n_repeats = n_repeats
         self.stratify = stratify
-        self.target = _one_of(target, "target", "auto", "classes", "numbers")
+        self.target = target
         self.unlabeled = unlabeled
-        self.group_unlabeled = _one_of(group_unlabeled, "group_unlabeled", "keep", "drop")
+        self.group_unlabeled = group_unlabeled
         self.random_state = random_state
+        # checked here, as in scikit-learn's splitters, which have no fit
+        check_parameters("SemiSupervisedSplit", vars(self), CONSTRAINTS)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of (train, test) pairs; the arguments are not looked at."""
@@ -171,9 +181,3 @@ def _refuse_lost_class(classes: NDArray[Any], codes: Rows, tested: NDArray[np.bo
             f"rows ({np.sum(codes == lost[0])}). Label more rows of it, in other groups if there are groups, "
             f"or leave the class out.{way}"
         )
-
-
-def _one_of(value: Any, name: str, *choices: Any) -> Any:
-    if value not in choices:
-        raise ValueError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
-    return value

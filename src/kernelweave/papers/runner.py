@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
-from datetime import date
+from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,7 @@ def execute(
     with closing(computed):  # an interrupt ends the workers
         for number, outcome in computed:
             task = open_tasks[number]
-            record = _name(task) | outcome | {"date": str(date.today()), "versions": about}
+            record = _name(task) | outcome | {"date": str(datetime.now(UTC).date()), "versions": about}
             append_record(folder / f"{task.cell.paper}.jsonl", record)
             found[task.key] = record
             remaining = clock.remaining_after(task, record)
@@ -133,7 +133,8 @@ def read_records(path: Path) -> list[Record]:
 
 def append_record(path: Path, record: Record) -> None:
     """Add a line to the file, at once; cut off a torn line before it."""
-    line = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    # Names of files in messages need not be UTF-8; what stands for their bytes is escaped as in JSON.
+    line = (json.dumps(record, ensure_ascii=False, allow_nan=False) + "\n").encode("utf-8", "backslashreplace")
     with path.open("ab+") as file:
         end = file.seek(0, os.SEEK_END)
         if end and _last_byte(file, end) != b"\n":

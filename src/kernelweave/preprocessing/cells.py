@@ -14,6 +14,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
@@ -43,6 +44,7 @@ DATE_FORMS = ("ISO8601", *(day + time for day in DAYS for time in ("", " %H:%M",
 YEAR = re.compile(r"\d{4}")  # which all these have; it is seen sooner than 34 forms are tried
 MISSING_LEVEL = "(missing)"
 SECONDS = 86_400  # of a day
+NANOSECOND_YEARS = (1678, 2261)  # first and last whole year within 2**63 nanoseconds of 1970
 HEAD = 1000  # cells that show what most text is
 EXACT = 2.0**53  # up to which doubles hold every whole number
 
@@ -121,7 +123,21 @@ def as_days(texts: Sequence[str], form: str) -> Floats:
 
     dates = pd.to_datetime(pd.Series(texts, dtype=object), format=form, errors="coerce", utc=True).dt.tz_localize(None)
     instants = dates.to_numpy().astype("datetime64[us]")  # in nanoseconds the year 9999 would not fit
+    if dates.dt.unit == "ns":  # as always before pandas 3
+        for row in np.flatnonzero(np.isnat(instants)).tolist():
+            instants[row] = _instant_beyond_nanoseconds(texts[row], form)
     return np.where(np.isnat(instants), np.nan, instants.astype(np.int64) / (1e6 * SECONDS))
+
+
+def _instant_beyond_nanoseconds(text: str, form: str) -> np.datetime64:
+    """The instant that a text of that form stands for, if nanoseconds since 1970 do not reach its year; else NaT."""
+    try:
+        date = datetime.fromisoformat(text) if form == "ISO8601" else datetime.strptime(text, form)
+        date = date.astimezone(UTC) if date.tzinfo else date
+    except (ValueError, OverflowError):
+        return np.datetime64("NaT", "us")
+    beyond = not NANOSECOND_YEARS[0] <= date.year <= NANOSECOND_YEARS[1]
+    return np.datetime64(date.replace(tzinfo=None) if beyond else "NaT", "us")
 
 
 def are_padded(series: Any, values: Floats) -> bool:

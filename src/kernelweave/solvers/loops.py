@@ -7,11 +7,9 @@ a variable that meets its bound stays there.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-# Division by zero gives infinity, as in numpy: testing for it would keep the loops from using vector instructions.
-compiled = njit(cache=True, nogil=True, error_model="numpy")
-summing = njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc"})  # sums in any order, likewise
+from .compiling import compiled, summing
+
 Array = np.ndarray
 
 

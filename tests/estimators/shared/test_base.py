@@ -1,8 +1,18 @@
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
 
-from kernelweave import RBF, KernelLibrary, Linear, MKLClassifier, OnColumns, Polynomial, SSMKClassifier
+from kernelweave import (
+    RBF,
+    CGBoostClassifier,
+    KernelLibrary,
+    Linear,
+    MKLClassifier,
+    OnColumns,
+    Polynomial,
+    SSMKClassifier,
+)
 
 Y = np.array([0, 0, 0, 1, -1, 2, 2])
 
@@ -53,3 +63,30 @@ def test_a_first_fit_that_is_interrupted_leaves_no_model():
     with pytest.raises(NotFittedError):
         model.predict(X)
     assert model.set_params(callback=None).fit(X, y).predict(X).shape == (20,)
+
+
+def test_validation_rows_must_have_the_columns_of_the_fit_at_hand_and_not_of_an_earlier_one():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    model = CGBoostClassifier([RBF()]).fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+    frame = pd.DataFrame(X[:, :2], columns=["d", "e"])
+    model.fit(frame, y, X_val=frame[:10], y_val=y[:10])
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.fit(frame, y, X_val=frame[["e", "d"]], y_val=y)
+    model.fit(X, y, X_val=X[:10], y_val=y[:10])
+    with pytest.raises(ValueError, match="X has 2 features, but CGBoostClassifier is expecting 3"):
+        model.fit(X, y, X_val=X[:, :2], y_val=y)
+
+
+def test_rows_with_missing_values_are_predicted_where_the_fit_took_them():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    X[3, 1] = np.nan
+    model = SSMKClassifier([OnColumns(RBF(), [0]), OnColumns(RBF(), [1], missing="center")]).fit(X, y)
+    assert model.__sklearn_tags__().input_tags.allow_nan
+    assert model.predict(X).shape == (40,)
+    model.kernels = None
+    assert model.predict(X).shape == (40,)  # the model is as it was fitted
+    model.fit(np.nan_to_num(X), y)
+    with pytest.raises(ValueError, match="contains NaN"):
+        model.predict(X)

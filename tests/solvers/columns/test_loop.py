@@ -40,6 +40,13 @@ def solve(K, *problems, **options):
     return generate_columns([LPMaster(rows) for rows in problems], by_blocks(K), lambda J: K[:, J], **options)
 
 
+def coef_of(result, n_columns=300):
+    """The coefficients of all columns."""
+    coef = np.zeros(n_columns)
+    coef[result.columns] = result.x
+    return coef
+
+
 def thirds(errors):
     """Strata of every third column."""
     return [np.arange(first, 300, 3) for first in range(3)]
@@ -52,8 +59,7 @@ def test_column_generation_reaches_the_full_lp_optimum(seed, batch):
     (result,) = solve(K, rows, tol=1e-9, batch=batch)
     assert result.status is Status.CONVERGED
     assert result.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-8)
-    coef = np.zeros(K.shape[1])
-    coef[result.columns] = result.x
+    coef = coef_of(result)
     assert_lp_optimal(K, rows.sign, rows.cost, coef, result.intercept, result.signed_dual)
 
 
@@ -81,7 +87,7 @@ def test_the_certificate_covers_the_distance_to_the_optimum(tol, rough, monkeypa
     K, rows = problem(7)
     (result,) = solve(K, rows, tol=tol, batch=3)
     optimum = full_lp(K, rows).objective
-    assert 0 <= result.objective - optimum <= result.certificate.gap + 1e-9 * optimum
+    assert -1e-9 * optimum <= result.objective - optimum <= result.certificate.gap + 1e-9 * optimum
     assert result.certificate.relative <= tol
 
 
@@ -101,8 +107,9 @@ def test_problems_solved_together_are_solved_as_alone():
     second = classification_rows(np.where(np.arange(40) % 3 == 0, 1.0, -1.0), first.cost)
     together = solve(K, first, second)
     for alone, shared in zip([solve(K, first)[0], solve(K, second)[0]], together, strict=True):
-        assert alone.objective == shared.objective
-        np.testing.assert_array_equal(alone.x, shared.x)
+        # the products with one vector and with two are rounded otherwise, the vertex is the same
+        assert alone.objective == pytest.approx(shared.objective, rel=1e-10)
+        np.testing.assert_allclose(coef_of(alone), coef_of(shared), rtol=0.0, atol=1e-9)
 
 
 @pytest.mark.parametrize("n_threads", [2, 5])

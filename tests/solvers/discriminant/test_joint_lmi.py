@@ -28,10 +28,14 @@ def check_against_the_sdp(kernels, H, ridge, *, divided=False):
     found = solve_joint_lmi(kernels, H, ridge=ridge, tol=5e-7)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(optimum, rel=1e-6)
-    assert bounded(scatter(kernels, H, ridge, found.x)) == pytest.approx(optimum, rel=1e-6)
-    assert -1e-7 * optimum <= found.objective - optimum <= found.certificate.gap + 1e-7 * optimum
-    theirs = oracle.weights * traces(kernels, ridge)
-    assert bounded(scatter(kernels, H, ridge, theirs)) == pytest.approx(optimum, rel=1e-6)
+    # Clarabel's constraints hold up to 1e-7 where the ridge is tiny, and by as much its optimum is too low: what counts
+    # for the certificate is the value of its weights.
+    both = found.x, oracle.weights * traces(kernels, ridge)
+    own, theirs = (bounded(scatter(kernels, H, ridge, weights / weights.sum())) for weights in both)
+    assert own == pytest.approx(optimum, rel=1e-6)
+    assert theirs == pytest.approx(optimum, rel=1e-6)
+    assert found.objective >= own * (1 - 1e-8)
+    assert found.objective - found.certificate.gap <= theirs * (1 + 1e-8)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 5])

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -71,7 +73,8 @@ def test_the_certificate_bounds_the_error_at_every_step():
     for record in found.history:
         assert 0.0 <= record["objective"] - optimum + 1e-9 <= record["gap"] + 2e-9
     objectives = [record["objective"] for record in found.history]
-    assert objectives == sorted(objectives, reverse=True)
+    # near the optimum a step may raise the last digits
+    assert all(b <= a * (1 + 1e-12) for a, b in pairwise(objectives))
     counts = [record["n_cholesky"] for record in found.history]
     assert counts == sorted(counts)
     assert {"iteration", "relative_gap", "seconds", "n_active", "step"} <= set(found.history[0])

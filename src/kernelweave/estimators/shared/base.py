@@ -68,7 +68,7 @@ class KernelEstimator(BaseEstimator):
         tags.input_tags.sparse = True
         try:
             fitted = self.__sklearn_is_fitted__()
-            tags.input_tags.allow_nan = self.library_.allows_missing if fitted else self._allows_missing()
+            tags.input_tags.allow_nan = self._takes_missing if fitted else self._allows_missing()
         except (TypeError, ValueError):  # a wrong `kernels` is reported by fit, not by a look at the tags
             tags.input_tags.allow_nan = False
         return tags
@@ -84,16 +84,25 @@ class KernelEstimator(BaseEstimator):
     def _rng(self) -> np.random.Generator:
         return random_generator(self.random_state)
 
-    def _read_rows(self, X: Any, dtypes: tuple[str, ...] = FLOATS) -> Rows:
-        """Check the rows of a fit; nothing is written to the estimator before there is a model."""
+    def _read_rows(self, X: Any, dtypes: tuple[str, ...] = FLOATS, like: Rows | None = None) -> Rows:
+        """Check the rows of a fit; nothing is written to the estimator before there is a model.
+
+        ``like`` are rows that were read before, whose columns ``X`` must have.
+        """
         scratch = copy.copy(self)
-        X = _checked(scratch, X, dtypes, missing=self._allows_missing(), reset=True)
-        return Rows(X, vars(scratch).get("feature_names_in_"), dtypes)
+        if like is not None:
+            others = {name: value for name, value in vars(self).items() if name != "feature_names_in_"}
+            scratch.__dict__ = others | {"n_features_in_": int(like.X.shape[1])}
+            if like.feature_names is not None:
+                scratch.feature_names_in_ = like.feature_names
+        missing = self._allows_missing()
+        X = _checked(scratch, X, dtypes, missing=missing, reset=like is None)
+        return Rows(X, vars(scratch).get("feature_names_in_"), dtypes, missing)
 
     def _read_new_rows(self, X: Any) -> Any:
         """Check rows against those of the fit."""
         check_is_fitted(self)
-        return _checked(self, X, self._dtypes, missing=self.library_.allows_missing, reset=False)
+        return _checked(self, X, self._dtypes, missing=self._takes_missing, reset=False)
 
     def _outputs(self, X: Any, split: bool = False) -> np.ndarray:
         """Return the expansion at the rows of ``X``: (n_samples, n_outputs), or one axis more with ``split``."""
@@ -115,7 +124,12 @@ class KernelEstimator(BaseEstimator):
             What else is kept, under the names given.
         """
         rows = sample.rows
-        fitted: dict[str, Any] = {"library_": library, "n_features_in_": int(rows.X.shape[1]), "_dtypes": rows.dtypes}
+        fitted: dict[str, Any] = {
+            "library_": library,
+            "n_features_in_": int(rows.X.shape[1]),
+            "_dtypes": rows.dtypes,
+            "_takes_missing": rows.takes_missing,
+        }
         if rows.feature_names is not None:
             fitted["feature_names_in_"] = rows.feature_names
         for result in results:
@@ -142,5 +156,4 @@ def recipes_among(params: Mapping[str, Any]) -> list[Any]:
 
 def _checked(estimator: BaseEstimator, X: Any, dtypes: tuple[str, ...], *, missing: bool, reset: bool) -> Any:
     finite: Any = "allow-nan" if missing else True
-    types = [np.dtype(name) for name in dtypes]
-    return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=types, ensure_all_finite=finite)
+    return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=list(dtypes), ensure_all_finite=finite)

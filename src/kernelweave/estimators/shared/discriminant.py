@@ -24,10 +24,10 @@ from ...solvers.discriminant.within_scatter import solve_within_scatter
 from ...solvers.machines.kernel_stack import KernelStack
 from ...solvers.result import Status
 from ...warn import warn_caller
-from ..progress import announce
 from .composite import KernelWeights, composite_expansion, require_definite, weights_by_kernel
 from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
+from .progress import announce
 from .sample import Sample
 from .scatter import Scatter, pooled
 from .stacks import stack_kernels

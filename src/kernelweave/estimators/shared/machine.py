@@ -19,18 +19,17 @@ from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
 from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, VERBOSE, one_of
 from ...solvers.machines.kernel_stack import Diagonal, KernelStack
-from ...solvers.machines.kernel_weights import MKLState, WeightsResult, solve_kernel_weights
+from ...solvers.machines.kernel_weights import METHODS, MKLState, WeightsResult, solve_kernel_weights
 from ...solvers.machines.weighted_svm import WeightedSVM
 from ...solvers.margin import DualProblem, MarginRows, classification_rows, regression_rows
 from ...solvers.result import Certificate, Status
-from ..progress import announce
 from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
 from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
+from .progress import announce
 from .sample import Sample, class_weights
 from .stacks import stack_kernels
 
-SOLVERS = ("newton", "projected_gradient", "reduced_gradient", "group_lasso")
 WEIGHTINGS = ("shared", "per_class", "uniform")
 PRECISION = ("float64",)  # in which kernels are computed; the parameter dtype says how they are kept
 MACHINE_CONSTRAINTS = {
@@ -44,7 +43,7 @@ WEIGHTS_CONSTRAINTS = {
     "kernels": READ_LATER,
     "norm": AT_LEAST_ONE,
     "weights": one_of(*WEIGHTINGS),
-    "solver": one_of(*SOLVERS),
+    "solver": one_of(*METHODS),
 }
 PROGRESS_CONSTRAINTS = {"callback": CALLBACK, "verbose": VERBOSE}
 REMEDIES = {
@@ -52,7 +51,7 @@ REMEDIES = {
     Status.PRECISION: "Lower C or raise tol, or accept the certified gap.",
 }
 OTHER_SOLVER = 'Use solver="newton", raise tol, or accept the certified gap.'  # where another was asked for
-EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
+TINY = float(np.finfo(float).tiny)
 
 
 @dataclass(frozen=True)
@@ -197,18 +196,19 @@ def fit_machine(bound: BoundLibrary, sample: Sample, problem: MachineProblem, op
         rows=None if len(rows) == sample.n_rows else rows,
     )
     ridge = inverse_costs(problem.margins[0]) if problem.squared else np.zeros(len(rows))
-    if problem.C is None:  # the cost is one over the weight of this diagonal, as of a kernel
+    if problem.C is None:  # the diagonal joins the kernels; its weight w_0 gives C = (1 - w_0) / w_0
         stack = KernelStack([*stacked.members, Diagonal(ridge)], [*stacked.scales, 1.0])
         ridge = np.zeros(len(rows))
     else:
         stack = KernelStack(stacked.members, stacked.scales)
-    duals = [margin_dual(margins, dual_box(margins, problem)) for margins in problem.margins]
+    constant = None if problem.C is None else problem.constant
+    duals = [margins.dual(squared=problem.squared, at=constant) for margins in problem.margins]
     parts = [[dual] for dual in duals] if options.weighting == "per_class" else [duals]
     results = [learn_weights(stack, part, ridge, options) for part in parts]
     proven = all(result.certificate.kind == "duality gap" for result in results)
     require_definite(options.owner, np.array([r.x for r in results]), stack, bound, stacked.rounding, proven)
     x = np.zeros((sample.n_rows, len(duals)))
-    for c, dual in enumerate(x for result in results for x in result.duals):
+    for c, dual in enumerate(dual for result in results for dual in result.duals):
         x[rows, c] = np.bincount(problem.margins[c].point, weights=dual, minlength=len(rows))
     weights = np.array([result.x[:n_kernels] for result in results])
     intercept = -np.array([b for result in results for b in result.multipliers], dtype=float)
@@ -229,28 +229,6 @@ def inverse_costs(margins: MarginRows) -> np.ndarray:
     ridge = np.empty(margins.n_points)
     ridge[margins.point] = 1.0 / margins.cost
     return ridge
-
-
-def dual_box(margins: MarginRows, problem: MachineProblem) -> np.ndarray:
-    """Return the upper bounds of the duals of each row."""
-    if not problem.squared:
-        return margins.cost
-    if problem.C is None:
-        return np.full(len(margins.cost), np.inf)
-    # Squared losses have no box; at the optimum no dual is beyond this one, since a constant function costs so much.
-    slack = margins.slack(np.full(margins.n_points, problem.constant))
-    return np.sqrt(margins.cost * (margins.cost @ np.square(slack))) + margins.cost * EPS
-
-
-def margin_dual(margins: MarginRows, box: np.ndarray) -> DualProblem:
-    """Return the dual of a machine with these margins, in signed duals."""
-    reach = margins.sign * box
-    return DualProblem(
-        linear=-margins.sign * margins.target,
-        lower=np.minimum(0.0, reach),
-        upper=np.maximum(0.0, reach),
-        index=None if len(margins.point) == margins.n_points else margins.point,
-    )
 
 
 def learn_weights(

@@ -26,11 +26,14 @@ class Rows:
         Names of the columns, where they have some.
     dtypes : tuple of str
         The types of numbers that are taken as they come; others become the first.
+    takes_missing : bool
+        Whether missing values were allowed.
     """
 
     X: Any
     feature_names: np.ndarray | None = None
     dtypes: tuple[str, ...] = ("float64", "float32")
+    takes_missing: bool = False
 
 
 @dataclass(frozen=True)

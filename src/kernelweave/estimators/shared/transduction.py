@@ -7,7 +7,7 @@ mean of its own unlabelled rows, where the balance of the classes needs no const
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -24,7 +24,6 @@ from ...solvers.machines.transduction import TransductionResult, TransductiveMac
 from ...solvers.margin import DualProblem
 from ...solvers.result import Status
 from ...warn import warn_caller
-from ..progress import announce
 from .composite import composite_expansion, require_definite
 from .machine import (
     MACHINE_CONSTRAINTS,
@@ -37,6 +36,7 @@ from .machine import (
 from .memory import require_stack_memory
 from .outcome import summarize, warn_unless_converged
 from .outputs import transduced_classes, winners
+from .progress import announce
 from .sample import Sample, class_weights
 from .stacks import StackedKernels, stack_kernels
 
@@ -48,7 +48,7 @@ INNER = 0.5  # of the tolerance: the accuracy of the convex machines
 SUSPICIOUS_LABELS = 20  # so many, equally many of each class, are hardly drawn at random ...
 SUSPICIOUS_SHARE = 0.1  # ... if the share of a class among unlabelled rows seems to differ by more than this
 MEMORY_ADVICE = "ManifoldKernel(kernel, ratio=0, n_landmarks=1000), or SSMKClassifier, which reads kernels by blocks"
-RAMP_END = Constraint(lambda s: is_nonnegative(s) and float(s) < 1, "a number from 0 to less than 1")
+RAMP_END = Constraint(lambda s: is_nonnegative(s) and float(s) < 1, ("a number from 0 to less than 1",))
 TRANSDUCTION_CONSTRAINTS = (
     MACHINE_CONSTRAINTS
     | PROGRESS_CONSTRAINTS
@@ -189,7 +189,7 @@ def choose_setting(
     if not pairs:
         return default, []
     wrong = {candidate: held_out_errors(train, known, pairs, candidate) for candidate in candidates}
-    compared = [{**vars(c), "error": float(wrong[c].mean())} for c in candidates]
+    compared = [{**asdict(c), "error": float(wrong[c].mean())} for c in candidates]
     best = max(candidates, key=lambda c: (int(wrong[default].sum()) - int(wrong[c].sum()), c == default))
     return (best if clearly_better(wrong[best], wrong[default]) else default), compared
 

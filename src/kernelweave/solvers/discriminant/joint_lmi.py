@@ -36,8 +36,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..compiling import compiled
 from ..course import Course
-from ..loops import Array, compiled, solve_factored
+from ..loops import Array, solve_factored
 from ..machines.kernel_stack import KernelStack, Member
 from ..result import Status
 from ..simplex import solve_definite

@@ -15,7 +15,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ..loops import Array, add_rows, add_symmetric_rows, compiled, gather, mirror
+from ..compiling import compiled
+from ..loops import Array, add_rows, add_symmetric_rows, gather, mirror
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
 LARGE = 4000  # points, above which kernels that are given by features are used through these alone

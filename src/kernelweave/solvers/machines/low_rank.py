@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..loops import Array, compiled
+from ..compiling import compiled
+from ..loops import Array
 from ..result import Certificate, Status
 from . import smo
 from .smo import MachineResult

@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..loops import Array, compiled
+from ..compiling import compiled
+from ..loops import Array
 
 LARGEST = float(np.finfo(float).max)  # an infinite gain could not be told from one that is barred
 

@@ -35,7 +35,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from ..loops import Array, add_rows, compiled, gather, mirror, walk
+from ..compiling import compiled
+from ..loops import Array, add_rows, gather, mirror, walk
 from ..result import Certificate, SolverResult, Status
 from .pair_steps import Problem, pair_steps
 

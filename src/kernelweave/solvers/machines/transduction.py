@@ -205,14 +205,14 @@ def solve_transduction(
     history: list[dict[str, Any]] = []
     convex = not any(machine.cost_unlabeled.any() for machine in machines)
 
-    def trained(problems: list[DualProblem], weights: Any, duals: Any) -> tuple[WeightsResult, TransductivePoint]:
+    def train_point(problems: list[DualProblem], weights: Any, duals: Any) -> tuple[WeightsResult, TransductivePoint]:
         nonlocal n_solves
-        found = train(problems, weights, duals)
-        n_solves += found.n_solves
-        return found, _point(stack, machines, problems, found)
+        trained = train(problems, weights, duals)
+        n_solves += trained.n_solves
+        return trained, _point(stack, machines, problems, trained)
 
     first = machines if start is None else [replace(m, cost=c) for m, c in zip(machines, start, strict=True)]
-    point = trained([machine.dual() for machine in first], None, None)[1]
+    point = train_point([machine.dual() for machine in first], None, None)[1]
     for stage in stages[-1:] if convex else stages:
         staged = [replace(machine, cost_unlabeled=stage * machine.cost_unlabeled) for machine in machines]
         stretched = any(machine.stretched(point.values[:, c]) is not None for c, machine in enumerate(staged))
@@ -220,26 +220,28 @@ def solve_transduction(
         def inner(point: TransductivePoint, staged: Any = staged) -> tuple[TransductivePoint, float]:
             pairs = list(zip(staged, point.slopes, strict=True))
             problems = [machine.dual(slopes) for machine, slopes in pairs]
-            duals = [_padded(x, problem) for x, problem in zip(point.duals, problems, strict=True)]
-            found, following = trained(problems, point.weights, duals)
+            # copies of unlabelled points that the point does not have start at zero
+            duals = [np.pad(x, (0, len(p.linear) - len(x))) for x, p in zip(point.duals, problems, strict=True)]
+            trained, following = train_point(problems, point.weights, duals)
             constant = sum(machine.constant(slopes) for machine, slopes in pairs)
-            return _judged(staged, following), found.objective - found.certificate.gap + constant
+            return _with_objective(staged, following), trained.objective - trained.certificate.gap + constant
 
-        def told(record: dict[str, Any], stage: float = stage, stretched: bool = stretched) -> bool:
+        def report_step(record: dict[str, Any], stage: float = stage, stretched: bool = stretched) -> bool:
             nonlocal stopped
             record |= {"stage": stage, "n_solves": n_solves, "seconds": time.perf_counter() - begun}
             record["stretched"] = stretched and record["iteration"] == 1
             stopped = callback is not None and bool(callback(record))
             return stopped
 
-        result = descend(inner, _judged(staged, point, stretch=True), tol=tol, max_iter=max_iter, callback=told)
+        begin = _with_objective(staged, point, stretch=True)
+        result = descend(inner, begin, tol=tol, max_iter=max_iter, callback=report_step)
         point = result.point
         history += result.history
         if stopped:
             break
     status, certificate = result.status, result.certificate
     if stopped and stage != stages[-1]:  # nothing is known about the problem of the last stage
-        point, status = _judged(machines, point), Status.CALLBACK
+        point, status = _with_objective(machines, point), Status.CALLBACK
         certificate = Certificate(np.inf, point.objective, "stationarity")
     certificate = replace(certificate, kind="duality gap") if convex else certificate
     return TransductionResult(
@@ -255,22 +257,22 @@ def solve_transduction(
 
 
 def _point(
-    stack: KernelStack, machines: Sequence[TransductiveMachine], problems: Sequence[DualProblem], found: WeightsResult
+    stack: KernelStack, machines: Sequence[TransductiveMachine], problems: Sequence[DualProblem], trained: WeightsResult
 ) -> TransductivePoint:
-    """Return the point of trained machines, not yet judged."""
-    duals, multipliers = found.duals, found.multipliers
+    """Return the point of trained machines, without its objective."""
+    duals, multipliers = trained.duals, trained.multipliers
     sums = [np.bincount(p.rows, weights=x, minlength=stack.n_points) for p, x in zip(problems, duals, strict=True)]
     by_rows = np.column_stack(sums)
-    values = stack.combined_product(found.x, by_rows)
+    values = stack.combined_product(trained.x, by_rows)
     half_norm = 0.5 * float(np.vdot(by_rows, values))
     offsets = [
         -multiplier if machine.mean is None else machine.mean
         for machine, multiplier in zip(machines, multipliers, strict=True)
     ]
-    return TransductivePoint(found.x, duals, offsets, by_rows, values + offsets, half_norm)
+    return TransductivePoint(trained.x, duals, offsets, by_rows, values + offsets, half_norm)
 
 
-def _judged(
+def _with_objective(
     machines: Sequence[TransductiveMachine], point: TransductivePoint, stretch: bool = False
 ) -> TransductivePoint:
     """Return the point with its objective and slopes; those of stretched outputs, and no objective, if need be."""
@@ -281,8 +283,3 @@ def _judged(
         objective += machine.loss(values) if stretched is None else np.inf
         slopes.append(machine.slopes(values if stretched is None else stretched))
     return replace(point, objective=objective, slopes=np.array(slopes))
-
-
-def _padded(x: np.ndarray, problem: DualProblem) -> np.ndarray:
-    """Return duals to start from: those of the point, zero for copies that it does not have."""
-    return np.concatenate([x, np.zeros(len(problem.linear) - len(x))])

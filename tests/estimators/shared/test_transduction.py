@@ -1,13 +1,14 @@
 import pickle
+import re
 
 import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from kernelweave.estimators.transductive import clearly_better
+from checks.rounding import assert_same_but_for_rounding
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -26,6 +27,7 @@ from kernelweave import (
     TSVMClassifier,
     TSVMMKLClassifier,
 )
+from kernelweave.estimators.shared.transduction import clearly_better
 from kernelweave.model_selection import labeled_scorer
 from kernelweave.solvers.result import Status
 
@@ -163,7 +165,7 @@ def test_a_copy_of_a_model_predicts_the_same(model, tmp_path):
     found = clone(model).fit(X, y)
     kernelweave.save(found, tmp_path / "model")
     for copy in (pickle.loads(pickle.dumps(found)), kernelweave.load(tmp_path / "model")):
-        np.testing.assert_array_equal(copy.decision_function(X), found.decision_function(X))
+        assert_same_but_for_rounding(copy.decision_function(X), found.decision_function(X))
         assert copy.status_ is found.status_
         assert copy.certificate_ == found.certificate_
 
@@ -255,8 +257,11 @@ def test_restarts_never_give_a_worse_objective(model):
 def test_the_limit_warns_with_the_number_and_a_remedy(model):
     X, y, _ = blobs(0, distance=1.0)
     model = clone(model).set_params(max_iter=1, annealing=False)
-    with pytest.warns(ConvergenceWarning, match=r"max_iter .* Relative distance from stationarity: .* Raise max_iter"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"max_iter .* Relative distance from stationarity: .* Raise max_iter"
+    ) as w:
         model.fit(X, y)
+    assert w[0].filename == __file__
     assert model.status_ is Status.MAX_ITER
     assert model.predict(X).shape == (80,)
 
@@ -292,6 +297,40 @@ def test_a_callback_that_says_stop_is_asked_no_more(options):
     model = TSVMClassifier(callback=lambda record: seen.append(record) or True, random_state=0, **options)
     model.fit(X, y)
     assert len(seen) == 1
+
+
+def interrupt(*given):
+    raise KeyboardInterrupt
+
+
+@each_model
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(model):
+    X, y, _ = blobs(0)
+    stop = {"kernel": FromCallable(interrupt)} if isinstance(model, LapSVMClassifier) else {"callback": interrupt}
+    first = clone(model).set_params(**stop)
+    with pytest.raises(KeyboardInterrupt):
+        first.fit(X, y)
+    with pytest.raises(NotFittedError):
+        first.predict(X)
+    fitted = clone(model).fit(X, y)
+    before = fitted.decision_function(X)
+    with pytest.raises(KeyboardInterrupt):
+        fitted.set_params(**stop).fit(X[:, :2], 1 - np.where(y < 0, 2, y))
+    np.testing.assert_array_equal(fitted.decision_function(X), before)
+    assert fitted.n_features_in_ == 3
+
+
+@each_tsvm
+def test_progress_is_printed_step_by_step(model, capsys):
+    X, y, _ = blobs(0)
+    found = clone(model).set_params(verbose=1, safe=True, random_state=0).fit(X, y)  # folds are not reported
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == len(found.history_)
+    pattern = r"TSVM\w*: annealing at [\d.]+, step \d+, objective [\d.e+]+, \d+ slopes changed, \d+\.\d s"
+    assert all(re.fullmatch(pattern, line) for line in lines)
+    assert [float(re.search(r"at ([\d.]+)", line)[1]) for line in lines] == [
+        pytest.approx(record["stage"], rel=1e-2) for record in found.history_
+    ]
 
 
 # With or without the unlabelled rows

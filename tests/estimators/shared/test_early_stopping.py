@@ -8,7 +8,16 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, cg_boost_path
-from kernelweave.estimators.validation import ValidationCurve
+from kernelweave.estimators.shared.early_stopping import (
+    HeldOut,
+    Validation,
+    ValidationCurve,
+    hold_out,
+    watch_accuracy,
+    watch_r2,
+)
+from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.labels import partition, partition_targets
 from kernelweave.solvers.columns.loop import RoundState
 from kernelweave.solvers.columns.masters import MasterSolution
 from kernelweave.solvers.result import Status
@@ -186,7 +195,8 @@ def test_the_curve_evaluates_models_on_scaled_and_moved_columns():
     bound = KernelLibrary([Linear(), RBF(0.5)]).bind(rows, np.random.default_rng(0))
     scale, moved = np.linspace(1, 2, 20), np.linspace(0, 1, 20)
     seen = []
-    curve = ValidationCurve(bound, new, lambda values: seen.append(values) or 0.0, lambda J: moved[J], scale, 5)
+    validation = Validation(new, lambda values: seen.append(values) or 0.0, 5)
+    curve = ValidationCurve(bound, validation, lambda J: moved[J], scale)
     K = np.hstack([kernel.against(new, np.arange(10)) for kernel in bound.kernels])
     for columns in ([3, 15, 7], [15, 0, 3], []):
         coef = np.arange(1.0, 1 + len(columns))
@@ -198,7 +208,7 @@ def test_the_curve_evaluates_models_on_scaled_and_moved_columns():
 def test_of_equal_scores_the_first_is_the_best_and_patience_counts_from_it():
     bound = KernelLibrary([Linear()]).bind(X[:4], np.random.default_rng(0))
     scores = iter([0.1, 0.5, 0.5, 0.4, 0.6])
-    curve = ValidationCurve(bound, X[:4], lambda values: next(scores), np.zeros_like, np.ones(4), 2)
+    curve = ValidationCurve(bound, Validation(X[:4], lambda values: next(scores), 2), np.zeros_like, np.ones(4))
     states = [state((np.array([k]), solution([1.0]))) for k in range(4)]
     assert [curve(s) for s in states] == [False, False, False, True]
     assert curve.best[0][0].tolist() == [1]
@@ -208,13 +218,13 @@ def test_of_equal_scores_the_first_is_the_best_and_patience_counts_from_it():
 def test_solutions_in_the_place_of_the_best_have_their_own_score():
     bound = KernelLibrary([Linear()]).bind(X[:4], np.random.default_rng(0))
     scores = iter([0.1, 0.5, 0.4, 0.3])
-    curve = ValidationCurve(bound, X[:4], lambda values: next(scores), np.zeros_like, np.ones(4), 2)
+    curve = ValidationCurve(bound, Validation(X[:4], lambda values: next(scores), 2), np.zeros_like, np.ones(4))
     for k in range(3):
         curve(state((np.array([k]), solution([1.0]))))
-    curve.keep([curve.best[0][1]])
+    curve.replace_best([curve.best[0][1]])
     assert curve.scores == [0.1, 0.5, 0.4]  # nothing new, nothing scored
     new = solution([2.0])
-    curve.keep([new])
+    curve.replace_best([new])
     assert curve.scores == [0.1, 0.3, 0.4]
     assert curve.best[0][0].tolist() == [1]
     assert curve.best[0][1] is new
@@ -268,3 +278,34 @@ def test_the_best_round_is_kept_as_sparse_as_if_the_fit_had_ended_there(C, patie
     assert model.n_columns_ == ended.n_columns_
     assert model.objective_ == pytest.approx(ended.objective_, rel=1e-9)
     assert model.objective_ - model.certificate_.gap >= ended.objective_ - ended.certificate_.gap - 1e-9
+
+
+# Rows that are held out
+
+
+@pytest.mark.parametrize("read", [partition, partition_targets])
+def test_rows_held_out_and_rows_that_stay_are_all_rows(read):
+    sample = read_sample(Rows(X), read(Y))
+    rest, held = hold_out(sample, 0.25, np.random.default_rng(0))
+    assert (rest.n_rows, len(held.labels)) == (90, 30)
+    gone = np.setdiff1d(np.arange(120), rest.kept)
+    np.testing.assert_array_equal(held.X, X[gone])
+    np.testing.assert_array_equal(held.labels, Y[gone])
+
+
+def test_without_a_share_nothing_is_drawn():
+    sample, rng = read_sample(Rows(X), partition(Y)), np.random.default_rng(0)
+    given = HeldOut(X[:3], Y[:3])
+    assert hold_out(sample, None, rng, given) == (sample, given)
+    assert rng.random() == np.random.default_rng(0).random()
+    assert watch_accuracy(None, np.array([0, 1]), 5) is watch_r2(None, 5) is None
+
+
+def test_the_callback_of_the_user_stops_too_and_comes_after_the_score():
+    bound = KernelLibrary([Linear()]).bind(X[:4], np.random.default_rng(0))
+    seen = []
+    validation = Validation(X[:4], lambda values: seen.append("score") or 1.0, 10)
+    curve = ValidationCurve(bound, validation, np.zeros_like, np.ones(4), lambda state: seen.append("user") or True)
+    assert curve(state((np.array([0]), solution([1.0]))))
+    assert seen == ["score", "user"]
+    assert not curve.stopped

@@ -2,11 +2,16 @@ import numpy as np
 import pytest
 from oracles.reference import full_lp
 from scipy import sparse
-from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, SSMKClassifier, SSMKRegressor
-from kernelweave.estimators.mixture import kernel_usage
+from kernelweave.estimators.shared.centers import choose_centers
+from kernelweave.estimators.shared.formulation import Formulation
+from kernelweave.estimators.shared.mixture import MixtureOptions, MixturePath, fit_mixture, kernel_usage
+from kernelweave.estimators.shared.sample import Rows, bind, read_sample
 from kernelweave.kernels.expansion import KernelExpansion
+from kernelweave.labels import partition
+from kernelweave.solvers.margin import classification_rows, regression_rows
 
 
 @pytest.fixture
@@ -99,11 +104,14 @@ def test_sparse_rows_with_a_column_far_from_zero_give_the_model_of_dense_ones(da
 
 
 def exact_on_its_columns(model, X, y):
-    """The optimum on the columns that a model uses, by one linear program."""
-    task = clone(model)._prepare(X, y, None)
-    groups = model.expansion_.groups
-    columns = np.concatenate([group.kernel * task.bound.n_rows + np.asarray(group.centers) for group in groups])
-    return full_lp(task.bound.columns(columns, task.labeled) / task.scale[columns], task.problems[0]).objective
+    """The optimum on the columns that a model of labelled rows uses, by one linear program."""
+    n = len(X)
+    bound = KernelLibrary(model.kernels).bind(X, np.random.default_rng(0))
+    scale = Formulation().scales(bound, np.arange(n), np.ones(n), "std")
+    columns = np.concatenate([group.kernel * n + np.asarray(group.centers) for group in model.expansion_.groups])
+    cost = np.full(n, model.C)
+    rows = classification_rows(2 * y - 1, cost) if hasattr(model, "classes_") else regression_rows(y, 0.1, cost)
+    return full_lp(bound.columns(columns) / scale[columns], rows).objective
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -119,3 +127,76 @@ def test_a_fit_that_stops_early_keeps_an_exact_solution(estimator, stop, seed):
     assert not model.status_.converged
     assert model.objective_ == pytest.approx(exact_on_its_columns(model, X, y), rel=1e-8)
     assert model.objective_ <= min(record["objective"] for record in model.history_) * (1 + 1e-9)
+
+
+# Fits without an estimator
+
+KERNELS = [RBF(0.5), Linear()]
+
+
+def bound_to(X, y):
+    rng = np.random.default_rng(0)
+    centers = choose_centers("all", read_sample(Rows(X), partition(y)), rng)
+    return bind(KernelLibrary(KERNELS), centers.sample, rng, 10.0), centers
+
+
+def margins(centers, C):
+    given = centers.sample.partition
+    return [classification_rows(signs, np.full(given.n_labeled, C)) for signs in given.one_vs_rest()]
+
+
+def test_one_binding_serves_fits_to_several_labelings(data):
+    X, y = data
+    bound, _ = bound_to(X, y)
+    for labels in (y, np.where(np.isnan(y), y, (X[:, 2] > 0) * 1.0)):
+        centers = choose_centers("all", read_sample(Rows(X), partition(labels)), np.random.default_rng(0))
+        fit = fit_mixture(bound, centers, margins(centers, 10.0), MixtureOptions("test", 1e-6))
+        alone = SSMKClassifier(KERNELS).fit(X, labels)
+        np.testing.assert_array_equal(fit.expansion(X)[:, 0], alone.decision_function(X))
+        assert (fit.objective, fit.certificate, fit.status) == (alone.objective_, alone.certificate_, alone.status_)
+
+
+def test_a_path_gives_the_optimum_of_each_cost_in_fewer_rounds(data):
+    X, y = data
+    bound, centers = bound_to(X, y)
+    options = MixtureOptions("test", 1e-8)
+    path, n_rounds = MixturePath(bound, centers, options), []
+    for C in (1.0, 1.1, 0.9):
+        fit, alone = path.solve(margins(centers, C)), fit_mixture(bound, centers, margins(centers, C), options)
+        assert fit.objective == pytest.approx(alone.objective, rel=1e-8)
+        n_rounds.append((fit.n_iter, alone.n_iter))
+    assert all(warm < cold for warm, cold in n_rounds[1:])
+
+
+def test_each_output_has_its_records_in_the_history():
+    X = np.random.default_rng(1).normal(size=(60, 2))
+    bound, centers = bound_to(X, np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])])
+    fit = fit_mixture(bound, centers, margins(centers, 1.0), MixtureOptions("test", 1e-6))
+    assert {record["class"] for record in fit.history} == {"a", "b", "c"}
+    assert fit.dual.shape == (60, 3)
+    assert len(fit.objective) == len(fit.results) == 3
+
+
+def test_the_warning_of_a_fit_points_at_the_line_that_called(data):
+    with pytest.warns(ConvergenceWarning, match=r"Certified relative gap: .* Raise max_columns or tol") as seen:
+        SSMKClassifier(max_columns=2).fit(*data)
+    assert [w.filename for w in seen] == [__file__]
+
+
+@pytest.mark.parametrize("estimator", [SSMKClassifier, SSMKRegressor, CGBoostClassifier, CGBoostRegressor])
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(estimator, data):
+    X, _ = data
+    y = (X[:, 0] > 0) * 1.0
+
+    def interrupt(state):
+        raise KeyboardInterrupt
+
+    model = estimator(KERNELS, callback=interrupt)
+    before = dict(vars(model))
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    assert vars(model) == before
+    fitted = dict(vars(model.set_params(callback=None).fit(X, y)))
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(callback=interrupt).fit(X[:50, :2], y[:50])
+    assert all(vars(model)[name] is value for name, value in fitted.items() if name != "callback")

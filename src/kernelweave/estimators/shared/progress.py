@@ -13,30 +13,34 @@ LINE_EVERY = 10  # rounds between two plain lines at verbose=1
 
 def announce(text: str) -> None:
     """Say what a fit is about to do."""
-    print(text, file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # else print would take standard output
+        print(text, file=sys.stderr, flush=True)
 
 
 @contextmanager
-def progress(verbose: int, title: str, callback: Callable[[Any], object] | None) -> Iterator[Callable[[Any], bool]]:
+def progress(
+    verbose: int, title: str, callback: Callable[[Any], object] | None
+) -> Iterator[Callable[[Any], object] | None]:
     """Give a hook for the solver that shows progress and passes the user's callback on.
 
     The bar is measured in orders of magnitude: from the first relative gap down to the one asked for.
     """
-    show = _shower(verbose, title)
+    if not verbose or sys.stderr is None:  # closed, or a program without a console
+        yield callback
+        return
+    display = _make_display(verbose, title)
 
     def hook(state: Any) -> bool:
-        show.update(state)
+        display.update(state)
         return bool(callback(state)) if callback is not None else False
 
     try:
         yield hook
     finally:
-        show.close()
+        display.close()
 
 
-def _shower(verbose: int, title: str) -> Any:
-    if not verbose:
-        return _Silent()
+def _make_display(verbose: int, title: str) -> Any:
     if verbose == 1 and sys.stderr.isatty():
         try:
             return _Bar(title)
@@ -51,12 +55,6 @@ def fraction_done(first_gap: float, gap: float, target: float) -> float:
         return 1.0
     whole = math.log(max(first_gap, gap) / max(target, 1e-300))
     return max(0.0, min(1.0, math.log(max(first_gap, gap) / gap) / whole)) if whole > 0 else 0.0
-
-
-class _Silent:
-    def update(self, state: Any) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class _Lines:

@@ -3,9 +3,9 @@ import pytest
 from oracles.reference import full_lp
 
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, SSMKClassifier
-from kernelweave.estimators import centers as module
-from kernelweave.estimators.base import Sample
-from kernelweave.estimators.centers import candidates
+from kernelweave.estimators.shared import centers as module
+from kernelweave.estimators.shared.centers import choose_centers
+from kernelweave.estimators.shared.sample import Rows, read_sample
 from kernelweave.labels import partition
 from kernelweave.solvers.margin import classification_rows
 
@@ -23,13 +23,12 @@ def made_sample():
 def sample(X):
     y = np.where(np.arange(N) % 10 < 3, (X[:, 0] > 0) * 1.0, np.nan)  # 12 labelled rows
     y[:2] = 0, 1
-    found = partition(y)
-    return Sample(X, np.ones(N), np.arange(N), N, found, found)
+    return read_sample(Rows(X), partition(y))
 
 
 def chosen(centers, sample, seed=0):
-    kept, is_center, scope = candidates(centers, sample, np.random.default_rng(seed))
-    return kept, kept.kept[is_center], scope
+    found = choose_centers(centers, sample, np.random.default_rng(seed))
+    return found.sample, found.sample.kept[found.is_center], found.scope
 
 
 def test_all_rows_are_centers(sample):

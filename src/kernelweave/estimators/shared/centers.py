@@ -2,16 +2,36 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from .base import Sample, is_count
+from ...parameters import is_count
+from .sample import Sample
 
 AUTO_CENTERS = 20_000  # more rows than this rarely help, and cost time in proportion
 
 
-def candidates(centers: Any, sample: Sample, rng: np.random.Generator) -> tuple[Sample, np.ndarray, str]:
+@dataclass(frozen=True, eq=False)
+class Centers:
+    """The rows that a mixture needs: the labelled ones and those that may be centres.
+
+    Attributes
+    ----------
+    sample : Sample
+    is_center : ndarray of shape (n_rows,)
+        Which rows of the sample may be centres.
+    scope : str
+        The centres in words.
+    """
+
+    sample: Sample
+    is_center: np.ndarray
+    scope: str
+
+
+def choose_centers(centers: Any, sample: Sample, rng: np.random.Generator, *, every_row: bool = False) -> Centers:
     """Keep the rows that a fit needs: the labelled ones and those that may be centres.
 
     Parameters
@@ -22,37 +42,33 @@ def candidates(centers: Any, sample: Sample, rng: np.random.Generator) -> tuple[
         mask over the rows.
     sample : Sample
     rng : numpy.random.Generator
-
-    Returns
-    -------
-    sample : Sample
-    is_center : ndarray of shape (n_rows,)
-        Which of its rows may be centres.
-    scope : str
-        The centres in words.
+    every_row : bool, default=False
+        Whether the norm is that of the RKHS, which needs a centre at every labelled row and none elsewhere.
     """
-    found, n_rows = sample.partition, len(sample.kept)
+    n_rows = sample.n_rows
     is_labeled = np.zeros(n_rows, dtype=bool)
-    is_labeled[found.labeled] = True
+    is_labeled[sample.partition.labeled] = True
     if isinstance(centers, str) and centers in ("auto", "all", "labeled"):
-        chosen = is_labeled if centers == "labeled" else np.ones(n_rows, dtype=bool)
-        if centers == "auto" and n_rows > AUTO_CENTERS:
-            chosen = _drawn(is_labeled, AUTO_CENTERS, rng)
+        is_center = is_labeled if centers == "labeled" else np.ones(n_rows, dtype=bool)
+        if centers == "auto" and n_rows > AUTO_CENTERS and not every_row:
+            is_center = _draw(is_labeled, AUTO_CENTERS, rng)
     elif is_count(centers):
-        chosen = _drawn(is_labeled, int(centers), rng)
+        is_center = _draw(is_labeled, int(centers), rng)
     else:
-        chosen = _named_rows(centers, sample.n_given)[sample.kept]
-    if not chosen.any():
+        is_center = _read_mask(centers, sample.n_given)[sample.kept]
+    if not is_center.any():
         raise ValueError(f"centers={centers!r} leaves no row of positive weight that may be a centre.")
-    count = int(chosen.sum())
+    if every_row and not np.array_equal(is_center, is_labeled):
+        raise ValueError('penalty="rkhs" needs a centre at every labelled row and none elsewhere: centers="all".')
+    count = int(is_center.sum())
     scope = f"{count:,} centre{'s' * (count > 1)}"
     if count < n_rows:
         scope += f" of {n_rows:,} rows"
-    keep = chosen | is_labeled
-    return sample.restrict(keep), chosen[keep], scope
+    keep = is_center | is_labeled
+    return Centers(sample.restrict(keep), is_center[keep], scope)
 
 
-def _drawn(is_labeled: np.ndarray, n_centers: int, rng: np.random.Generator) -> np.ndarray:
+def _draw(is_labeled: np.ndarray, n_centers: int, rng: np.random.Generator) -> np.ndarray:
     """Return the labelled rows and a random part of the others, or a part of the labelled ones if they are many."""
     first, others = np.flatnonzero(is_labeled), np.flatnonzero(~is_labeled)
     chosen = np.zeros(len(is_labeled), dtype=bool)
@@ -64,7 +80,7 @@ def _drawn(is_labeled: np.ndarray, n_centers: int, rng: np.random.Generator) -> 
     return chosen
 
 
-def _named_rows(centers: Any, n_rows: int) -> np.ndarray:
+def _read_mask(centers: Any, n_rows: int) -> np.ndarray:
     """Return a mask from row numbers or a mask."""
     try:
         given = np.asarray(centers)

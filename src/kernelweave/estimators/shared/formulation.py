@@ -11,12 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from ..kernels.bound_library import BoundLibrary
-from ..solvers.columns.lp_masters import LPMaster, NuLPMaster
-from ..solvers.columns.masters import Intercept, Master
-from ..solvers.columns.qp_masters import NuQPMaster, QPMaster
-from ..solvers.columns.rkhs_master import RKHSMaster
-from ..solvers.margin import MarginRows, margin_loss
+from ...kernels.bound_library import BoundLibrary
+from ...solvers.columns.lp_masters import LPMaster, NuLPMaster
+from ...solvers.columns.masters import Intercept, Master
+from ...solvers.columns.qp_masters import NuQPMaster, QPMaster
+from ...solvers.columns.rkhs_master import RKHSMaster
+from ...solvers.margin import MarginRows, margin_loss
 
 Penalty = Literal["l1", "l2", "rkhs"]
 

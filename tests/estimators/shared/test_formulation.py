@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from kernelweave import RBF, KernelLibrary, Linear, SSMKClassifier
-from kernelweave.estimators.formulation import INNER_TOL, LEAST_DEVIATION, TOLERANCES, Formulation, diagonals
+from kernelweave.estimators.shared.formulation import INNER_TOL, LEAST_DEVIATION, TOLERANCES, Formulation, diagonals
 from kernelweave.solvers.columns.lp_masters import LPMaster, NuLPMaster
 from kernelweave.solvers.columns.qp_masters import NuQPMaster, QPMaster
 from kernelweave.solvers.columns.rkhs_master import RKHSMaster

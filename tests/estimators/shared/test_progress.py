@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from kernelweave import SSMKClassifier
-from kernelweave.estimators.progress import fraction_done, progress
+from kernelweave.estimators.shared.progress import fraction_done, progress
 
 
 def state(iteration, gap, n_open=1):
@@ -36,7 +36,7 @@ def test_silence_by_default(data, capsys):
 def test_a_line_for_each_round(data, capsys):
     model = SSMKClassifier(verbose=2).fit(*data)
     lines = capsys.readouterr().err.splitlines()
-    assert "10 kernels x 40 centres; to look at all columns once takes about" in lines[0]
+    assert "10 kernels x 40 centres; one pass over all columns takes about" in lines[0]
     assert len(lines) == 1 + model.n_iter_
     assert "relative gap" in lines[1]
 
@@ -47,6 +47,13 @@ def test_few_lines_where_there_is_no_terminal(capsys):
             hook(state(i, 1.0 / i))
         hook(state(26, 1e-9, n_open=0))
     assert len(capsys.readouterr().err.splitlines()) == 4
+
+
+@pytest.mark.parametrize("verbose", [1, 2])
+def test_silence_where_standard_error_is_closed(verbose, data, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stderr", None)
+    SSMKClassifier(verbose=verbose).fit(*data)
+    assert capsys.readouterr().out == ""
 
 
 def test_a_bar_on_a_terminal(monkeypatch, capsys):

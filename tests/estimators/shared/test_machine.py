@@ -1,21 +1,16 @@
 import os
-import pickle
 import re
 import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
-from kernelweave.estimators.composite import SOLVERS
 from scipy import sparse
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
-from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer
 
-import kernelweave
 from kernelweave import (
     RBF,
     FromCallable,
@@ -23,15 +18,24 @@ from kernelweave import (
     Linear,
     MKLClassifier,
     MKLRegressor,
-    OnColumns,
     Polynomial,
-    Precomputed,
     Preprocessed,
     Sigmoid,
     one_kernel_per_group,
 )
 from kernelweave.estimators.shared import memory
+from kernelweave.estimators.shared.machine import (
+    MachineOptions,
+    classification_problem,
+    fit_machine,
+    train_with_equal_weights,
+)
+from kernelweave.estimators.shared.sample import Rows, bind, read_sample
 from kernelweave.kernels.defaults import plain_library
+from kernelweave.labels import partition
+from kernelweave.solvers.machines.kernel_stack import KernelStack
+from kernelweave.solvers.machines.kernel_weights import METHODS
+from kernelweave.solvers.margin import classification_rows
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(), Linear()]
@@ -53,6 +57,32 @@ def scaled_kernels(X, kernels, scale="trace"):
         K = H @ bound.block(slice(None), slice(None)) @ H
         found.append(K / {"trace": K.diagonal().mean(), "variance": np.sqrt(np.mean(K**2)), None: 1.0}[scale])
     return np.array(found)
+
+
+# From margins to machines
+
+
+def test_one_binding_serves_many_fits():
+    X, y = sample(0)
+    rows = read_sample(Rows(X, dtypes=("float64",)), partition(y))
+    bound = bind(KernelLibrary(PAIR), rows, np.random.default_rng(0))
+    options = MachineOptions("Test", scale="trace", dtype="float64", tol=1e-3, max_iter=100)
+    for C in (0.1, 10.0, 0.1):
+        fit = fit_machine(bound, rows, classification_problem(rows, C, None), options)
+        model = MKLClassifier(PAIR, C=C).fit(X, y)
+        np.testing.assert_array_equal(fit.expansion(X)[:, 0], model.decision_function(X))
+        assert (fit.objective, fit.C) == (model.objective_, C)
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+def test_equal_weights_have_norm_one(norm):
+    X, y = sample(0)
+    stack = KernelStack([rbf_kernel(X), linear_kernel(X), np.eye(60)])
+    rows = classification_rows(2.0 * y - 1, np.ones(60))
+    found = train_with_equal_weights(stack, [rows.dual()], 0.0, norm, 1e-6)
+    assert np.linalg.norm(found.x, norm) == pytest.approx(1.0)
+    assert np.ptp(found.x) == 0
+    assert found.certificate.relative <= 1e-6
 
 
 # The problem, recomputed
@@ -100,7 +130,7 @@ def test_the_certificate_covers_the_distance_to_the_optimum(options, tol):
 @pytest.mark.parametrize("norm", [1, 2])
 def test_all_solvers_reach_the_same_optimum(estimator, norm):
     X, y = sample(3)
-    names = [name for name in SOLVERS if norm == 1 or name != "reduced_gradient"]
+    names = [name for name in METHODS if norm == 1 or name != "reduced_gradient"]
     y = y if isinstance(estimator, MKLClassifier) else X[:, 0] + np.cos(2 * X[:, 1])
     models = [clone(estimator).set_params(solver=name, norm=norm, tol=5e-5).fit(X, y) for name in names]
     for model in models:
@@ -205,7 +235,7 @@ def test_the_expansion_holds_support_vectors_of_kernels_in_use():
     assert model.n_evaluations_ == len(model.support_) * np.count_nonzero(model.weights_)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("solver", METHODS)
 def test_history_tells_each_step(solver):
     X, y = sample(10)
     model = MKLClassifier(MIX, solver=solver, C=100.0).fit(X, y)
@@ -223,8 +253,9 @@ def test_too_few_steps_give_a_warning_with_the_certified_gap():
     model = MKLClassifier(C=1000.0, tol=1e-6, max_iter=1)
     with pytest.warns(
         ConvergenceWarning, match=r"max_iter .* Certified relative gap: \d.*, asked for: 1.00e-06. Raise"
-    ):
+    ) as caught:
         model.fit(X, y)
+    assert caught[0].filename == __file__
     assert model.status_ is Status.MAX_ITER
     assert model.n_iter_ == 1
     best = MKLClassifier(C=1000.0, tol=1e-6).fit(X, y)
@@ -242,6 +273,25 @@ def test_a_callback_sees_steps_and_may_stop():
     assert [state.iteration for state in states] == [0, 1]
     assert all(state.weights.shape == (len(plain_library()),) and state.target == 1e-9 for state in states)
     assert model.certificate_.gap == min(state.gap for state in states)
+
+
+def interrupt(state):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("model", [MKLClassifier(PAIR), MKLRegressor(PAIR)], ids=str)
+def test_an_interrupted_fit_leaves_the_estimator_as_it_was(model):
+    X, y = sample(12)
+    model = clone(model).set_params(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X, y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.set_params(callback=None).fit(X, y)
+    before = model.predict(X)
+    with pytest.raises(KeyboardInterrupt):
+        model.set_params(callback=interrupt).fit(X[:, :2], y)
+    np.testing.assert_array_equal(model.predict(X), before)
 
 
 def test_progress_is_printed_step_by_step(capsys):
@@ -347,72 +397,6 @@ def test_a_row_that_lacks_a_source_sits_at_its_centre():
     lost = model.decision_function(np.full((1, 4), np.nan), split=True)[0]
     np.testing.assert_allclose(lost[:2], parts[12:, :2].mean(axis=0), atol=1e-9)
     np.testing.assert_allclose(lost[2:], parts[:50, 2:].mean(axis=0), atol=1e-9)
-
-
-# The grammar of scikit-learn
-
-MODELS = [
-    MKLClassifier(KernelLibrary([RBF(), Linear()]), loss="squared_hinge", C="learn", random_state=0),
-    MKLClassifier([Linear() + Polynomial(2), RBF()], norm=2, weights="per_class", dtype="float32"),
-    MKLRegressor([OnColumns(RBF(), [0, 1]), Linear()], epsilon=0.2, scale="variance"),
-]
-every_model = pytest.mark.parametrize("model", MODELS, ids=str)
-
-
-@every_model
-def test_copies_of_a_model_are_the_same_model(model, tmp_path):
-    pytest.importorskip("skops")
-    X, y = sample(21, n_classes=3)
-    fitted = clone(model).fit(X, y)
-    assert clone(fitted).get_params() == model.get_params()
-    kernelweave.save(fitted, tmp_path / "m.skops")
-    for again in (pickle.loads(pickle.dumps(fitted)), kernelweave.load(tmp_path / "m.skops")):
-        np.testing.assert_array_equal(again.predict(X), fitted.predict(X))
-        np.testing.assert_array_equal(again.weights_, fitted.weights_)
-        assert again.certificate_ == fitted.certificate_
-        assert again.status_ is fitted.status_
-        assert again.source_weights_ == fitted.source_weights_
-
-
-@every_model
-def test_the_same_seed_gives_the_same_bits(model):
-    X, y = sample(22, n_classes=3)
-    first, second = (clone(model).set_params(random_state=3).fit(X, y) for _ in range(2))
-    np.testing.assert_array_equal(first.predict(X), second.predict(X))
-    np.testing.assert_array_equal(first.weights_, second.weights_)
-    np.testing.assert_array_equal(first.dual_, second.dual_)
-    assert first.objective_ == pytest.approx(second.objective_, rel=0, abs=0)
-
-
-def test_column_groups_of_a_frame_and_costs_are_chosen_by_a_grid():
-    X, y = sample(23)
-    frame = pd.DataFrame(X, columns=["gene_1", "gene_2", "clinic_1", "clinic_2"])
-    libraries = [one_kernel_per_group(frame), one_kernel_per_group({"genes": "gene_*"}, PAIR)]
-    pipeline = make_pipeline(StandardScaler().set_output(transform="pandas"), MKLClassifier(libraries[0]))
-    grid = {"mklclassifier__C": [0.1, 1.0, 10.0], "mklclassifier__kernels": libraries}
-    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(frame, np.array(["no", "yes"])[y])
-    assert len(search.cv_results_["params"]) == 6
-    assert search.best_score_ > 0.6
-    assert set(search.predict(frame)) == {"no", "yes"}
-    nested = MKLClassifier(KernelLibrary({"bump": RBF(), "line": Linear()}))
-    search = GridSearchCV(nested, {"kernels__bump__multiple": [0.1, 1.0]}, cv=2, error_score="raise").fit(frame, y)
-    best = search.best_params_["kernels__bump__multiple"]
-    assert search.best_estimator_.library_ == KernelLibrary({"bump": RBF(multiple=best), "line": Linear()})
-
-
-def test_precomputed_kernels_are_cross_validated_by_row_numbers():
-    X, y = sample(24)
-    rows = np.arange(60)[:, None]
-    matrices = [rbf_kernel(X, gamma=0.3), linear_kernel(X)]
-    given = MKLClassifier([Precomputed(K) for K in matrices])
-    computed = MKLClassifier([RBF(0.3), FromCallable(linear_kernel)])
-    np.testing.assert_allclose(cross_val_score(given, rows, y, cv=3), cross_val_score(computed, X, y, cv=3))
-    grid = {"C": [0.1, 10.0], "kernels": [[Precomputed(matrices[0])], [Precomputed(K) for K in matrices]]}
-    search = GridSearchCV(given, grid, cv=3, error_score="raise").fit(rows, y)
-    assert search.best_score_ > 0.6
-    assert search.best_estimator_.predict(rows[:5]).shape == (5,)
-    regression = MKLRegressor(given.kernels)
-    assert cross_val_score(regression, rows, X[:, 0], cv=3).min() > 0.8
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,318 @@
+"""Fits of mixtures of kernels: sparse expansions found by column generation.
+
+Column :math:`j` is a kernel of a bound library at a row that may be a centre. The columns are scaled, the problem of
+each output is solved over all of them, and the coefficients of all outputs become one expansion. Fits that differ in
+their costs only share the binding, the scales and the columns that the last one ended with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from ...kernels.bound_library import BoundLibrary
+from ...kernels.expansion import KernelExpansion
+from ...parameters import CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, Constraint, is_nonnegative, one_of
+from ...solvers.columns.loop import SETTLING, RoundState, exact_solution, generate_columns
+from ...solvers.columns.masters import ColumnResult, Master
+from ...solvers.columns.rkhs_master import NotPSDError
+from ...solvers.margin import MarginRows
+from ...solvers.result import Certificate, Status
+from .centers import Centers
+from .early_stopping import Validation, ValidationCurve
+from .formulation import TOLERANCES, Formulation, diagonals
+from .outcome import summarize, warn_unless_converged
+from .progress import announce, progress
+
+SCALE_ADVICE = "Scale the features or lower C, or accept the certified gap."
+REMEDIES = {
+    Status.MAX_COLUMNS: "Raise max_columns or tol, or accept the certified gap.",
+    Status.MAX_TIME: "Raise max_time or tol, or accept the certified gap.",
+    Status.PRECISION: SCALE_ADVICE,
+    Status.SOLVER_FAILED: SCALE_ADVICE,
+}
+MEGABYTES = Constraint(is_nonnegative, ("a number of megabytes, 0 or more",))
+MIXTURE_CONSTRAINTS = {
+    "kernels": READ_LATER,
+    "column_scale": one_of("std", "norm", None),
+    "max_columns": NONE | COUNT,
+    "centers": READ_LATER,
+    "max_time": NONE | POSITIVE,
+    "tol": NONE | POSITIVE,
+    "cache_size": MEGABYTES,
+    "n_jobs": JOBS,
+    "callback": CALLBACK,
+    "verbose": VERBOSE,
+    "random_state": READ_LATER,
+}
+
+
+@dataclass(frozen=True)
+class MixtureOptions:
+    """How a mixture is fitted.
+
+    Attributes
+    ----------
+    title : str
+        Whose fit it is, for what is shown while it runs.
+    tol : float
+        Relative duality gap to reach.
+    formulation : Formulation
+        The problem of each output.
+    column_scale : {"std", "norm"} or None
+    pricing : {"full", "stratified"}
+        Whether a round prices all columns, or those at rows that miss their margin and of cheap kernels first.
+    max_columns : int, optional
+        Of each problem.
+    max_time : float, optional
+        Seconds.
+    n_jobs : int, optional
+        Problems solved at the same time.
+    verbose : int
+    callback : callable, optional
+    """
+
+    title: str
+    tol: float
+    formulation: Formulation = field(default_factory=Formulation)
+    column_scale: str | None = "std"
+    pricing: str = "full"
+    max_columns: int | None = None
+    max_time: float | None = None
+    n_jobs: int | None = None
+    verbose: int = 0
+    callback: Callable[[RoundState], object] | None = None
+
+    @classmethod
+    def read(cls, title: str, params: Mapping[str, Any], formulation: Formulation, pricing: str = "full") -> Self:
+        """Return the options among the parameters of an estimator."""
+        return cls(
+            title=title,
+            tol=TOLERANCES[formulation.penalty] if params["tol"] is None else float(params["tol"]),
+            formulation=formulation,
+            column_scale=params["column_scale"],
+            pricing=pricing,
+            max_columns=params["max_columns"],
+            max_time=params["max_time"],
+            n_jobs=params["n_jobs"],
+            verbose=params["verbose"],
+            callback=params["callback"],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class MixtureFit:
+    """A mixture and what is proven of it; fields as the attributes of the estimators.
+
+    ``rho`` holds the margin that each problem chose, zero where it is given; ``results`` what the solver returned, with
+    objective and certificate of the model as it predicts.
+    """
+
+    expansion: KernelExpansion
+    intercept: np.ndarray
+    kernel_usage: list[dict[str, Any]]
+    n_columns: int
+    n_evaluations: int
+    candidates: np.ndarray
+    dual: np.ndarray
+    objective: float | np.ndarray
+    certificate: Certificate
+    status: Status
+    history: list[dict[str, Any]]
+    n_iter: int
+    rho: np.ndarray = field(metadata={"kept": False})
+    results: tuple[ColumnResult, ...] = field(metadata={"kept": False})
+
+
+def fit_mixture(
+    bound: BoundLibrary,
+    centers: Centers,
+    problems: Sequence[MarginRows],
+    options: MixtureOptions,
+    validation: Validation | None = None,
+) -> MixtureFit:
+    """Fit a mixture; warn where it is not proven to be within the tolerance.
+
+    Parameters
+    ----------
+    bound : BoundLibrary
+        Tied to the rows of ``centers.sample``.
+    centers : Centers
+    problems : sequence of MarginRows
+        The margins of the labelled rows, for each output.
+    options : MixtureOptions
+    validation : Validation, optional
+        Rows that say when to stop early.
+    """
+    fit = MixturePath(bound, centers, options, validation).solve(problems)
+    warn_unless_converged(fit.results, options.tol, REMEDIES)
+    return fit
+
+
+class MixturePath:
+    """Fits on the same columns, of problems that differ in their costs: each starts from the columns of the last.
+
+    Parameters
+    ----------
+    bound, centers, options, validation
+        As for :func:`fit_mixture`.
+    """
+
+    def __init__(
+        self, bound: BoundLibrary, centers: Centers, options: MixtureOptions, validation: Validation | None = None
+    ):
+        self.bound, self.centers, self.options, self.validation = bound, centers, options, validation
+        n_kernels, sample = len(bound.kernels), centers.sample
+        self.labeled = sample.partition.labeled
+        self.scope = f"{n_kernels} kernel{'s' * (n_kernels > 1)} x {centers.scope}"
+        if options.verbose:
+            announce(
+                f"{options.title}: {self.scope}; one pass over all columns takes about "
+                f"{bound.scan_seconds(self.labeled):.2g} s; a fit makes 10 to 40 passes"
+            )
+        scale = options.formulation.scales(bound, self.labeled, sample.weight, options.column_scale)
+        self.scale = np.where(np.tile(centers.is_center, n_kernels), scale, np.inf)
+        self.masters: list[Master] = []
+
+    def solve(self, problems: Sequence[MarginRows]) -> MixtureFit:
+        """Fit the mixture for the margins of each output; the caller warns if need be."""
+        self._set_problems(problems)
+        options, curve, callback = self.options, None, self.options.callback
+        if self.validation is not None:
+            callback = curve = ValidationCurve(self.bound, self.validation, self._means, self.scale, callback)
+        with progress(options.verbose, options.title, callback) as hook:
+            try:
+                results = generate_columns(
+                    self.masters,
+                    self._price,
+                    self._fetch,
+                    strata=None if options.pricing == "full" else self._strata,
+                    pool_size=self.bound.pool_size(len(self.labeled)),
+                    tol=options.tol,
+                    max_columns=options.max_columns,
+                    max_time=options.max_time,
+                    n_threads=effective_n_jobs(options.n_jobs),
+                    callback=hook,
+                )
+            except NotPSDError as error:
+                raise ValueError(
+                    f"The kernel {self.bound.entries[error.kernel].name} is not symmetric and positive semi-definite, "
+                    'as penalty="rkhs" requires. Use penalty="l1" or "l2", or leave the kernel out.'
+                ) from error
+        if curve is not None:
+            seconds = np.inf if options.max_time is None else SETTLING * options.max_time
+            curve.replace_best([exact_solution(*best, self._fetch, seconds) for best in curve.best])
+            results = curve.best_results(results)
+        return self._assemble(results, problems)
+
+    def _set_problems(self, problems: Sequence[MarginRows]) -> None:
+        """Give the masters new costs; begin without columns where a full working set would never change again."""
+        if self.masters and self.options.max_columns is None:
+            for master, rows in zip(self.masters, problems, strict=True):
+                master.set_cost(rows.cost)
+            return
+        formulation, scaled_diagonals = self.options.formulation, np.empty(0)
+        if formulation.penalty == "rkhs":
+            scaled_diagonals = diagonals(self.bound, self.labeled) / self.scale[:: self.bound.n_rows, None]
+        self.masters = [formulation.master(rows, self.options.tol, scaled_diagonals) for rows in problems]
+
+    def _price(self, V: np.ndarray, stratum: Any) -> Iterator[tuple[slice | np.ndarray, np.ndarray]]:
+        """Walk the scores of the scaled columns of a stratum."""
+        order, rows = (None, None) if stratum is None else stratum
+        centered = self.options.formulation.centered
+        for columns, scores in self.bound.scores(V, self.labeled, order, centers=rows, centered=centered):
+            yield columns, scores / self.scale[columns, None]
+
+    def _fetch(self, columns: np.ndarray) -> np.ndarray:
+        """Return scaled columns."""
+        K = self.bound.columns(columns, self.labeled)
+        return (K - K.mean(axis=0) if self.options.formulation.centered else K) / self.scale[columns]
+
+    def _means(self, columns: np.ndarray) -> np.ndarray:
+        """Return what the problems subtract from these columns."""
+        if not self.options.formulation.centered:
+            return np.zeros(len(columns))
+        return self.bound.columns(columns, self.labeled).mean(axis=0)
+
+    def _strata(self, errors: np.ndarray) -> list[tuple[list[int], np.ndarray]]:
+        """Return the strata of pricing: columns at rows that miss their margin first, cheapest kernels first."""
+        at_errors = np.zeros(self.bound.n_rows, dtype=bool)
+        at_errors[self.labeled[errors]] = True
+        parts = [np.flatnonzero(at_errors), np.flatnonzero(~at_errors)]
+        return [([p], rows) for rows in parts if len(rows) for p in self.bound.order]
+
+    def _assemble(self, results: Sequence[ColumnResult], problems: Sequence[MarginRows]) -> MixtureFit:
+        """Turn the problems' coefficients into one expansion over the union of their columns."""
+        bound, sample = self.bound, self.centers.sample
+        columns = np.unique(np.concatenate([result.columns[result.x != 0] for result in results]))
+        penalized = np.zeros((len(columns), len(results)))
+        for k, result in enumerate(results):
+            used = result.x != 0
+            penalized[np.searchsorted(columns, result.columns[used]), k] = result.x[used]
+        coef = penalized / self.scale[columns, None]
+        intercept = np.array([result.intercept for result in results]) - self._means(columns) @ coef
+        expansion = KernelExpansion.from_columns(bound, columns, coef, intercept, sample.kept)
+        penalties = self.options.formulation.penalties(bound, columns, penalized, self.scale[columns])
+        dual = np.zeros((sample.n_given, len(results)))
+        dual[sample.kept[self.labeled]] = np.column_stack([result.signed_dual for result in results])
+        f = expansion(sample.X[self.labeled])
+        certified, rho = [], np.zeros(len(results))
+        for k, (result, rows) in enumerate(zip(results, problems, strict=True)):
+            objective, rho[k] = self.options.formulation.objective(
+                float(penalties[:, k].sum()), float(intercept[k]), rows, f[:, k]
+            )
+            certified.append(self._certify(result, objective))
+        classes = sample.partition.classes.tolist() if len(results) > 1 else []
+        outcome = summarize(certified, [{"class": label} for label in classes] or None)
+        return MixtureFit(
+            expansion=expansion,
+            intercept=intercept,
+            kernel_usage=kernel_usage(expansion, bound, penalties.sum(axis=1)),
+            n_columns=len(columns),
+            n_evaluations=expansion.n_evaluations,
+            candidates=sample.kept[self.centers.is_center],
+            dual=dual,
+            objective=outcome.objective,
+            certificate=outcome.certificate,
+            status=outcome.status,
+            history=outcome.history,
+            n_iter=outcome.n_iter,
+            rho=rho,
+            results=tuple(certified),
+        )
+
+    def _certify(self, result: ColumnResult, objective: float) -> ColumnResult:
+        """Return a result with objective and certificate of the model as it predicts, rounding included."""
+        gap = max(0.0, objective - (result.objective - result.certificate.gap))
+        status = result.status
+        if status.converged and gap > max(self.options.tol * abs(objective), result.rounding):
+            status = Status.PRECISION
+        certificate = Certificate(gap, objective, result.certificate.kind, scope=self.scope)
+        return replace(result, objective=objective, certificate=certificate, status=status)
+
+
+def kernel_usage(expansion: KernelExpansion, library: BoundLibrary, penalties: np.ndarray) -> list[dict[str, Any]]:
+    """Return one record a kernel: name, source, columns in use and share of the norm.
+
+    Parameters
+    ----------
+    penalties : ndarray of shape (n_kernels,)
+        The part of the norm that each kernel's coefficients make up.
+    """
+    n_columns = np.zeros(len(library.kernels), dtype=int)
+    for group in expansion.groups:
+        n_columns[group.kernel] = len(group.centers)
+    total = penalties.sum()
+    return [
+        {
+            "name": entry.name,
+            "source": entry.source,
+            "columns": int(n_columns[p]),
+            "share": float(penalties[p] / total) if total > 0 else 0.0,
+        }
+        for p, entry in enumerate(library.entries)
+    ]
