@@ -17,7 +17,11 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 
 import numpy as np
 
-from kernelweave.estimators.kernel_learner import Target
+from kernelweave.estimators.shared.base_kernels import bind_base_kernels
+from kernelweave.estimators.shared.kernel_learning import learn_kernel
+from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.target import target_of
+from kernelweave.labels import partition
 from kernelweave.papers.label_aware import COSTS, DELTAS, EPSILONS, METHODS, MULTIPLES, SETS, draw, learner, libsvm
 
 FILE = Path(__file__).parents[2] / "src" / "kernelweave" / "papers" / "label_aware_widths.py"
@@ -35,14 +39,14 @@ def errors(row, trials, methods):
     for method in methods:
         for multiple in MULTIPLES:
             for delta in {"Diffusion kernel": DELTAS, "Label-aware kernel": EPSILONS}.get(method, (1.0,)):
-                one = learner(method, multiple, delta)
-                prepared, out = None, np.empty((trials, len(COSTS)))
+                design = learner(method, multiple, delta).design()
+                base_kernels, out = None, np.empty((trials, len(COSTS)))
                 for trial in range(trials):
                     rows, labeled = draw(row, trial, False)
-                    sample = one._check_fit(rows.X, np.where(labeled, rows.y, -1), None, one._library())
-                    if prepared is None:
-                        prepared = one._prepare(sample, np.random.default_rng(0), known)
-                    kernel = one._learn(prepared, Target.of(sample)).kernel
+                    sample = read_sample(Rows(rows.X), partition(np.where(labeled, rows.y, -1)))
+                    if base_kernels is None:
+                        base_kernels = bind_base_kernels(design, sample, np.random.default_rng(0), known)
+                    kernel = learn_kernel(design, base_kernels, target_of(sample)).kernel
                     for i, C in enumerate(COSTS):
                         predicted = libsvm(kernel, rows.y, labeled, C)
                         out[trial, i] = 100.0 * np.mean(predicted != rows.y[~labeled])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from .estimators.cg_boost import CGBoostClassifier, CGBoostRegressor
     from .estimators.harmonic import HarmonicClassifier, HarmonicRegressor
-    from .estimators.kernel_design import (
+    from .estimators.kernel_learners import (
         AlignedKernelLearner,
         LabelAwareKernelLearner,
         OrderedSpectralKernelLearner,
@@ -114,9 +114,9 @@ _HOME = {
     "LearnedKernelRegressor": "estimators.learned_kernel",
     "HarmonicClassifier": "estimators.harmonic",
     "HarmonicRegressor": "estimators.harmonic",
-    "LabelAwareKernelLearner": "estimators.kernel_design",
-    "AlignedKernelLearner": "estimators.kernel_design",
-    "OrderedSpectralKernelLearner": "estimators.kernel_design",
+    "LabelAwareKernelLearner": "estimators.kernel_learners",
+    "AlignedKernelLearner": "estimators.kernel_learners",
+    "OrderedSpectralKernelLearner": "estimators.kernel_learners",
     "SemiSupervisedSplit": "model_selection",
     "save": "persistence",
     "load": "persistence",

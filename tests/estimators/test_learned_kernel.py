@@ -7,8 +7,9 @@ from checks.rounding import assert_same_but_for_rounding
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_moons
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import r2_score
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC, SVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -33,6 +34,10 @@ from kernelweave import (
     save,
 )
 from kernelweave.estimators.learned_kernel import default_learners
+from kernelweave.estimators.shared import learned_machine
+from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.target import target_of
+from kernelweave.labels import partition_targets
 from kernelweave.solvers.result import Status
 
 WHOLE = slice(None)
@@ -155,109 +160,6 @@ def test_several_classes_are_each_against_the_rest_on_one_kernel():
     assert model.dual_.shape == (75, 3)
     assert set(model.support_) <= set(range(30))
     assert model.score(X, classes) > 0.85
-
-
-# What is chosen by folds
-
-
-def recorded_folds(monkeypatch, kind):
-    """The folds of the next fits, as they are made."""
-    folds, original = [], kind._folds
-    monkeypatch.setattr(kind, "_folds", lambda self, *args: folds.append(original(self, *args)) or folds[-1])
-    return folds
-
-
-@pytest.mark.parametrize("place", [0, 1, 3, 4])
-def test_the_loss_of_folds_is_that_of_fits_without_the_held_out_labels(place, monkeypatch):
-    X, y, classes = moons(6)
-    folds = recorded_folds(monkeypatch, LearnedKernelClassifier)
-    model = LearnedKernelClassifier(LEARNERS[place], tol=1e-6, random_state=0).fit(X, y)
-    assert len(folds[0]) == 5
-    assert sorted(np.concatenate([held for _, held in folds[0]])) == list(range(24))
-    for record in model.cv_results_:
-        errors = 0
-        for _, held in folds[0]:
-            masked = np.where(np.isin(np.arange(60), held), -1, y)
-            other = LearnedKernelClassifier(LEARNERS[place], C=record["C"], tol=1e-6).fit(X, masked)
-            errors += np.sum(other.predict(X[held]) != classes[held])
-        assert record["loss"] == pytest.approx(errors / 24)
-    best = min(record["loss"] for record in model.cv_results_)
-    assert {"learner": 0, "C": model.C_, "loss": best} in model.cv_results_
-
-
-def test_the_loss_of_numbers_is_that_of_fits_without_the_held_out_targets(monkeypatch):
-    X, y, truth = curve(7)
-    folds = recorded_folds(monkeypatch, LearnedKernelRegressor)
-    model = LearnedKernelRegressor(LEARNERS[:2], C=2.0, tol=1e-9, random_state=0).fit(X, y)
-    for record, learner in zip(model.cv_results_, LEARNERS[:2], strict=True):
-        total = 0.0
-        for _, held in folds[0]:
-            masked = np.where(np.isin(np.arange(60), held)[:, None], np.nan, y)
-            other = LearnedKernelRegressor(learner, C=2.0, tol=1e-9).fit(X, masked)
-            total += np.sum(((other.predict(X[held]) - truth[held]) / y[:25].std(axis=0)) ** 2) / 2
-        assert record["loss"] == pytest.approx(total / 25, rel=1e-3)
-
-
-@pytest.mark.parametrize("leave_one_out", [False, True])
-def test_labels_at_random_are_not_predicted(leave_one_out):
-    rng = np.random.default_rng(8)
-    X, y = rng.normal(size=(120, 5)), rng.permutation(np.repeat([0, 1], 60))
-    learner = LabelAwareKernelLearner(RBF(multiple=30.0), leave_one_out=leave_one_out)
-    model = LearnedKernelClassifier(learner, random_state=0).fit(X, y)
-    losses = [record["loss"] for record in model.cv_results_]
-    assert min(losses) > 0.35  # 120 coins: 0.5 +- 0.046; the best of four
-    if not leave_one_out:  # features that have seen the labels seem to predict all
-        Z = learner.fit(X, y).transform(X)
-        assert cross_val_score(SVC(kernel="linear", C=10.0), Z, y).mean() > 0.95
-
-
-def test_of_a_list_the_better_learner_is_chosen():
-    X, y, classes = moons(9, n=120, n_labeled=40)
-    poor, good = AlignedKernelLearner(Linear()), LabelAwareKernelLearner(RBF(multiple=5.0))
-    model = LearnedKernelClassifier([poor, good], random_state=0).fit(X, y)
-    assert isinstance(model.learner_, LabelAwareKernelLearner)
-    assert [record["learner"] for record in model.cv_results_] == [0] * 4 + [1] * 4
-    assert model.score(X, classes) > 0.95
-    fixed = LearnedKernelClassifier([good, poor], C=10.0).fit(X, y)
-    assert isinstance(fixed.learner_, LabelAwareKernelLearner)
-    assert len(fixed.cv_results_) == 2
-
-
-def test_of_equals_the_first_learner_is_chosen():
-    X, y, _ = moons(9)
-    named = [AlignedKernelLearner(KernelLibrary([(name, RBF(1.0))])) for name in ("first", "second")]
-    model = LearnedKernelClassifier(named, random_state=0).fit(X, y)
-    assert model.learner_.base_kernels_[0]["name"] == "first"
-    assert model.cv_results_[0]["loss"] == model.cv_results_[4]["loss"]
-
-
-@pytest.mark.parametrize("n_labels", [1, 2, 3])
-def test_classes_of_few_labels_are_learned_without_folds(n_labels):
-    X, _, classes = moons(10)
-    rows = np.concatenate([np.flatnonzero(classes == k)[:n_labels] for k in (0, 1)])
-    y = np.where(np.isin(np.arange(60), rows), classes, -1)
-    model = LearnedKernelClassifier(random_state=0).fit(X, y)
-    assert (len(model.cv_results_) > 0) == (n_labels == 3)
-    assert n_labels == 3 or model.C_ == 10.0
-    np.testing.assert_array_equal(model.transduction_[rows], classes[rows])
-
-
-@pytest.mark.parametrize("n_labels", [2, 3, 6])
-def test_folds_of_one_and_the_same_number_are_left_out(n_labels):
-    X, _, _ = curve(11)
-    y = np.full(60, np.nan)
-    y[:n_labels] = 0.0
-    y[0] = 1.0
-    model = LearnedKernelRegressor(random_state=0).fit(X, y)
-    assert np.isfinite(model.predict(X)).all()
-
-
-def test_costs_of_numbers_are_in_units_of_each_target():
-    X, y, _ = curve(12)
-    model = LearnedKernelRegressor(LEARNERS[0], epsilon=0.0, random_state=0, tol=1e-8).fit(X, y)
-    scaled = LearnedKernelRegressor(LEARNERS[0], epsilon=0.0, random_state=0, tol=1e-8).fit(X, y * [1e-3, 1e4])
-    np.testing.assert_allclose(scaled.C_, model.C_ * [1e-3, 1e4])
-    np.testing.assert_allclose(scaled.predict(X) / [1e-3, 1e4], model.predict(X), atol=2e-3)
 
 
 # What is kept
@@ -415,7 +317,7 @@ X0, Y0, _ = moons(26)
 BAD_INPUT = {
     "C": ({"C": 0.0}, ValueError, 'C=0.0; expected a positive finite number or "cv"'),
     "C in words": ({"C": "learn"}, ValueError, "C='learn'; expected a positive finite number or \"cv\""),
-    "tol": ({"tol": 0}, ValueError, "tol=0; expected a positive number"),
+    "tol": ({"tol": 0}, ValueError, "tol=0; expected a positive finite number"),
     "no learner": ({"learner": []}, ValueError, "expected at least one kernel learner"),
     "a kernel": (
         {"learner": RBF()},
@@ -432,7 +334,7 @@ BAD_INPUT = {
     "indefinite": (
         {"learner": LabelAwareKernelLearner(extra_kernels=[RBF(), Sigmoid(1.0, -1.0)])},
         ValueError,
-        "Sigmoid.* is not symmetric positive semi-definite",
+        "Sigmoid.* is not positive semi-definite, as LabelAwareKernelLearner requires",
     ),
     "class_weight": ({"class_weight": "even", "C": 1.0}, ValueError, "class_weight='even'; expected None"),
 }
@@ -464,7 +366,8 @@ def test_numbers_that_follow_rows_closely_get_narrow_kernels():
     X = rng.uniform(size=(300, 2))
     truth = np.sin(25 * X[:, 0]) + np.cos(25 * X[:, 1])
     y = np.where(np.arange(300) < 150, truth, np.nan)
-    wide = LearnedKernelRegressor(default_learners(X), epsilon=0.01, random_state=0).fit(X, y)
+    target = target_of(read_sample(Rows(X), partition_targets(y)))
+    wide = LearnedKernelRegressor(default_learners(X, target)[:3], epsilon=0.01, random_state=0).fit(X, y)
     model = LearnedKernelRegressor(epsilon=0.01, random_state=0).fit(X, y)
     assert len(model.cv_results_) > len(wide.cv_results_)
     errors = [np.square(each.transduction_ - truth)[150:].mean() for each in (model, wide)]
@@ -480,3 +383,51 @@ def test_rows_that_are_all_equal_leave_the_larger_class(value, learner):
     assert model.certificate_.gap == 0.0
     assert model.objective_ == pytest.approx(2 * 20 * 2.0)
     np.testing.assert_allclose(model.decision_function(np.full((6, 3), value)), -1.0)
+
+
+@pytest.mark.parametrize("kind", [LearnedKernelClassifier, LearnedKernelRegressor], ids=lambda kind: kind.__name__)
+def test_an_interrupted_fit_leaves_the_model_as_it_was(kind, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    X, _, classes = moons(27)
+    given = LabelAwareKernelLearner(RBF(1.0), n_eigenvectors=5)
+    new, fitted = kind(given, C=1.0), kind(given, C=1.0).fit(X, classes)
+    before = dict(vars(fitted))
+    monkeypatch.setattr(learned_machine, "summarize_kernel", interrupt)
+    for model in (new, fitted):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X[:, :1], classes)
+    assert vars(new).keys() == new.get_params(deep=False).keys()
+    with pytest.raises(NotFittedError):
+        new.predict(X)
+    assert vars(fitted).keys() == before.keys()
+    assert all(vars(fitted)[name] is value for name, value in before.items())
+    assert not hasattr(given, "kernel_")
+
+
+def test_a_gap_that_is_not_reached_gives_a_warning_at_the_callers_line():
+    X, y, _ = moons(28)
+    with pytest.warns(ConvergenceWarning, match="Certified relative gap") as seen:
+        model = LearnedKernelClassifier(LEARNERS[0], C=1e6, tol=1e-16).fit(X, y)
+    assert model.status_ is Status.PRECISION
+    assert [w.filename for w in seen] == [__file__]
+
+
+def test_the_learner_is_kept_as_if_it_were_fitted_alone():
+    X, y, _ = moons(29)
+    given = LabelAwareKernelLearner(RBF(1.0), n_eigenvectors=5, extra_kernels=Linear())
+    model, alone = LearnedKernelClassifier(given, C=1.0).fit(X, y), clone(given).fit(X, y)
+    assert vars(model.learner_).keys() == vars(alone).keys()
+    np.testing.assert_array_equal(model.learner_.transform(X), alone.transform(X))
+    assert model.learner_.alignment_ == alone.alignment_
+    assert model.library_ == model.learner_.library_ == alone.library_
+    assert not hasattr(given, "kernel_")
+
+
+def test_a_seed_of_a_learner_that_is_a_generator_is_not_used_up():
+    X, y, _ = moons(30)
+    seed = np.random.RandomState(0)
+    learner = LabelAwareKernelLearner(RBF(1.0), n_landmarks=20, random_state=seed)
+    values = [LearnedKernelClassifier(learner, C=1.0).fit(X, y).decision_function(X) for _ in range(2)]
+    np.testing.assert_array_equal(values[0], values[1])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
@@ -12,15 +13,18 @@ from sklearn.svm import SVC, SVR
 
 from ..datasets import draw_labels, load, make_g241c_like
 from ..estimators.harmonic import HarmonicRegressor
-from ..estimators.kernel_design import (
+from ..estimators.kernel_learners import (
     AlignedKernelLearner,
     LabelAwareKernelLearner,
+    Learner,
     OrderedSpectralKernelLearner,
-    weigh,
 )
-from ..estimators.kernel_learner import KernelLearner
 from ..estimators.learned_kernel import LearnedKernelClassifier, LearnedKernelRegressor
-from ..kernels.base import BoundKernel
+from ..estimators.shared.base_kernels import KernelDesign
+from ..estimators.shared.kernel_learning import KernelTransformer, fit_kernel
+from ..estimators.shared.sample import read_sample
+from ..estimators.shared.target import read_labels
+from ..kernels.base import BoundKernel, Kernel
 from ..kernels.cluster import ClusterKernel, DiffusionKernel
 from ..kernels.pointwise import RBF
 from ..kernels.spectral import eigenbasis
@@ -80,18 +84,26 @@ def _clouds(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     return made.data, made.target
 
 
-class PrintedLearner(LabelAwareKernelLearner):
+class PrintedLearner(KernelTransformer):
     """Algorithm 1 with vectors of the lengths they have there, and the paper's epsilon as the ridge of alignf."""
 
-    _by_size = False
+    def __init__(self, kernel: Kernel, *, n_eigenvectors: float, ridge: float):
+        self.kernel = kernel
+        self.n_eigenvectors = n_eigenvectors
+        self.ridge = ridge
 
-    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> Any:
-        squares = M.diagonal()
-        ridge = np.divide(float(self.ridge), squares, out=np.zeros(len(a)), where=squares > 0.0)
-        return weigh("alignf", ridge, M, a, t)
+    def design(self) -> KernelDesign:
+        """Return what is learned from, and how, as plain options."""
+        learner = LabelAwareKernelLearner(self.kernel, n_eigenvectors=self.n_eigenvectors, ridge=self.ridge)
+        return replace(learner.design(), unit_size=False)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn the weights of the vectors."""
+        sample = read_sample(self._read_rows(X), read_labels(y, "classes", "auto"))
+        return self.keep_kernel(sample, fit_kernel(self.design(), sample, np.random.default_rng(0)))
 
 
-def learner(method: str, multiple: float, delta: float) -> KernelLearner:
+def learner(method: str, multiple: float, delta: float) -> Learner | PrintedLearner:
     """Return a method of the table at a multiple of the usual gamma; ``delta``: that of diffusion, or epsilon."""
     kernel = RBF(multiple=multiple)
     if method == PLAIN:

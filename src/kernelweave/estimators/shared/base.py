@@ -82,7 +82,7 @@ class KernelEstimator(BaseEstimator):
         check_parameters(type(self).__name__, self.get_params(deep=False), self._constraints)
 
     def _rng(self) -> np.random.Generator:
-        return np.random.default_rng(check_random_state(self.random_state).randint(np.iinfo(np.int32).max))
+        return random_generator(self.random_state)
 
     def _read_rows(self, X: Any, dtypes: tuple[str, ...] = FLOATS, like: Rows | None = None) -> Rows:
         """Check the rows of a fit; nothing is written to the estimator before there is a model.
@@ -142,6 +142,11 @@ class KernelEstimator(BaseEstimator):
         others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
         self.__dict__ = others | fitted | attributes
         return self
+
+
+def random_generator(random_state: Any) -> np.random.Generator:
+    """Return the generator that a parameter ``random_state`` means."""
+    return np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
 def recipes_among(params: Mapping[str, Any]) -> list[Any]:

@@ -430,20 +430,23 @@ BAD_PARAMETERS = {
     "n_eigenvectors": ({"n_eigenvectors": -1}, "n_eigenvectors=-1; expected a whole number, 0 or more, or a share"),
     "a share above 1": ({"n_eigenvectors": 1.5}, "n_eigenvectors=1.5; expected a whole number"),
     "n_eigenvectors in words": ({"n_eigenvectors": "all"}, "n_eigenvectors='all'; expected a whole number"),
-    "basis": ({"basis": "fourier"}, "basis='fourier'; expected 'kernel' or 'laplacian'"),
-    "weighting": ({"weighting": "best"}, "weighting='best'; expected 'alignf' or 'align' or 'uniform'"),
-    "weighting of a wrong type": ({"weighting": [1, 2]}, r"weighting=\[1, 2\]; expected 'alignf'"),
+    "basis": ({"basis": "fourier"}, 'basis=\'fourier\'; expected "kernel" or "laplacian"'),
+    "weighting": ({"weighting": "best"}, 'weighting=\'best\'; expected "alignf", "align" or "uniform"'),
+    "weighting of a wrong type": ({"weighting": [1, 2]}, r'weighting=\[1, 2\]; expected "alignf"'),
     "ridge": ({"ridge": -0.1}, "ridge=-0.1; expected a number, 0 or more"),
     "leave_one_out": ({"leave_one_out": "yes"}, "leave_one_out='yes'; expected True or False"),
-    "normalization": ({"normalization": None}, "normalization=None; expected 'degree' or 'class'"),
+    "normalization": ({"normalization": None}, 'normalization=None; expected "degree" or "class"'),
     "n_landmarks": ({"n_landmarks": 0}, "n_landmarks=0; expected None"),
-    "landmarks": ({"landmarks": "grid"}, "landmarks='grid'; expected 'kmeans' or 'uniform'"),
+    "landmarks": ({"landmarks": "grid"}, 'landmarks=\'grid\'; expected "kmeans" or "uniform"'),
     "target": ({"target": "ranks"}, 'target=\'ranks\'; expected "auto", "classes" or "numbers"'),
     "negative votes": ({"kernel": Linear()}, 'without negative values; this one gave -.*normalization="class"'),
-    "indefinite": ({"extra_kernels": [RBF(), Sigmoid(1.0, -1.0)]}, "Sigmoid.* is not symmetric positive semi-def"),
+    "indefinite": (
+        {"extra_kernels": [RBF(), Sigmoid(1.0, -1.0)]},
+        "Sigmoid.* is not positive semi-definite, as LabelAwareKernelLearner requires",
+    ),
     "not symmetric": (
         {"extra_kernels": [("askew", FromCallable(lambda A, B: A @ np.triu(np.ones((2, 2))) @ B.T))]},
-        "The kernel askew is not symmetric positive semi-definite at the labelled rows",
+        "The kernel askew is not symmetric, and LabelAwareKernelLearner needs symmetric, positive",
     ),
     "extra kernel of NaN": ({"extra_kernels": NAN}, "gave values that are not finite"),
     "base of NaN": ({"kernel": NAN, "n_eigenvectors": 0}, "gave values that are not finite"),
@@ -464,7 +467,7 @@ def test_eigenvectors_are_those_of_one_kernel():
         AlignedKernelLearner([RBF(), Linear()], basis="kernel").fit(X0, Y0)
     with pytest.raises(ValueError, match="n_eigenvectors=0; expected 1 or more, since basis is given"):
         AlignedKernelLearner(RBF(), basis="kernel", n_eigenvectors=0).fit(X0, Y0)
-    with pytest.raises(ValueError, match="n_eigenvectors=0; expected 1 or more"):
+    with pytest.raises(ValueError, match="n_eigenvectors=0; expected a whole number, 1 or more"):
         OrderedSpectralKernelLearner(n_eigenvectors=0).fit(X0, Y0)
     with pytest.raises(TypeError, match="LabelAwareKernelLearner takes a kernel such as RBF"):
         LabelAwareKernelLearner("rbf").fit(X0, Y0)

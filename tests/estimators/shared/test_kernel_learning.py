@@ -1,14 +1,16 @@
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from checks.rounding import assert_same_but_for_rounding
 from sklearn.base import clone
 from sklearn.datasets import make_moons
-from sklearn.exceptions import ConvergenceWarning
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
+from sklearn.utils import get_tags
 
 from kernelweave import (
     RBF,
@@ -25,15 +27,12 @@ from kernelweave import (
     load,
     save,
 )
-from kernelweave.estimators import kernel_learner
-from kernelweave.estimators.base import Sample
-from kernelweave.estimators.kernel_learner import (
-    Target,
-    n_landmarks_for,
-    require_exact_memory,
-    require_labeled_memory,
-)
-from kernelweave.labels import partition, partition_targets
+from kernelweave.estimators.shared import kernel_learning, memory
+from kernelweave.estimators.shared.base_kernels import bind_base_kernels
+from kernelweave.estimators.shared.kernel_learning import fit_kernel, learn_kernel, weigh
+from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.target import target_of
+from kernelweave.labels import partition
 from kernelweave.solvers.result import Status
 
 WHOLE = slice(None)
@@ -46,45 +45,7 @@ def moons(seed=0, n=60, n_labeled=20):
     return X, np.where(np.arange(n) < n_labeled, classes, -1), classes
 
 
-def target_of(found, weight=None):
-    n_rows = found.n_labeled + found.n_unlabeled
-    weight = np.ones(n_rows) if weight is None else weight
-    return Target.of(Sample(np.zeros((n_rows, 1)), weight, np.arange(n_rows), n_rows, found, found))
-
-
-# What labels say
-
-
-def test_the_target_of_classes_are_indicators():
-    target = target_of(partition(["b", None, "a", "b"]), np.array([1.0, 5.0, 2.0, 3.0]))
-    assert target.rows.tolist() == [0, 2, 3]
-    assert target.values.tolist() == [[0, 1], [1, 0], [0, 1]]
-    assert target.weight.tolist() == [1, 2, 3]
-    assert target.names == ("a", "b")
-    assert target.fewest == 1
-    assert target.restrict(np.array([0, 2])).values.tolist() == [[0, 1], [0, 1]]
-
-
-@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
-def test_the_target_of_numbers_is_in_units_of_their_deviation(scale):
-    rng = np.random.default_rng(0)
-    y, weight = scale * rng.normal(size=(30, 2)), rng.uniform(0.5, 2.0, size=30)
-    target = target_of(partition_targets(y, several=True), weight)
-    np.testing.assert_allclose(np.average(target.values, axis=0, weights=weight), 0.0, atol=1e-14)
-    np.testing.assert_allclose(np.average(target.values**2, axis=0, weights=weight), 1.0)
-    np.testing.assert_allclose(target.values * target.deviation + np.average(y, axis=0, weights=weight), y)
-    assert target.fewest == 30
-
-
-@pytest.mark.parametrize("constant", [0.0, 0.1, 1e9 / 3])
-@pytest.mark.parametrize("n_rows", [1, 3, 10])
-def test_a_constant_target_is_refused_whatever_its_rounding(constant, n_rows):
-    with pytest.raises(ValueError, match=rf"All labelled rows have the same target.*n_samples={n_rows}"):
-        target_of(partition_targets(np.full(n_rows, constant)))
-    y = np.column_stack([np.full(10, constant), np.arange(10.0)])
-    target = target_of(partition_targets(y, several=True))
-    assert not target.values[:, 0].any()
-    assert target.deviation[0] == 1.0
+# Labels that say nothing
 
 
 @every_learner
@@ -151,8 +112,9 @@ def test_y_may_be_a_list_of_lists():
 )
 def test_where_all_rows_are_equal_no_kernel_is_aligned(learner):
     _, y, _ = moons(5)
-    with pytest.warns(UserWarning, match="No base kernel is aligned with the labels"):
+    with pytest.warns(UserWarning, match="No base kernel is aligned with the labels") as seen:
         learner.fit(np.ones((60, 2)), y)
+    assert [w.filename for w in seen] == [__file__]
     assert np.isfinite(learner.transform(np.ones((3, 2)))).all()
     assert learner.weights_.sum() == pytest.approx(1.0)
     assert learner.alignment_ == {"before": 0.0, "after": pytest.approx(0.0, abs=1e-9)}
@@ -191,36 +153,6 @@ def test_transform_refuses_values_that_are_not_finite():
     learner = LabelAwareKernelLearner(broken, n_eigenvectors=0).fit(X, y)
     with pytest.raises(ValueError, match="not finite"):
         learner.transform(1e6 + X)
-
-
-# Numbers of vectors and landmarks
-
-
-def test_landmarks_are_all_rows_unless_asked_for():
-    assert n_landmarks_for(None, 10**6) is None
-    assert n_landmarks_for(7, 10**6) == 7
-    assert n_landmarks_for("auto", 2000) is None
-    assert n_landmarks_for("auto", 2001) == 1000
-
-
-def test_a_matrix_that_does_not_fit_is_refused_before_it_is_made():
-    with pytest.raises(MemoryError, match=r'keeps the kernel of all 10,000,000 rows.*Pass n_landmarks="auto"'):
-        require_exact_memory("LabelAwareKernelLearner", 10**7)
-    require_exact_memory("LabelAwareKernelLearner", 10)
-    with pytest.raises(MemoryError, match=r"keeps 9 kernels of 1,000,000 labelled rows.*Use fewer kernels, or labels"):
-        require_labeled_memory("AlignedKernelLearner", 9, 10**6)
-    require_labeled_memory("AlignedKernelLearner", 9, 10)
-
-
-def test_with_landmarks_it_is_not_refused(monkeypatch):
-    def refuse(owner, n_rows):
-        raise MemoryError
-
-    monkeypatch.setattr("kernelweave.estimators.kernel_design.require_exact_memory", refuse)
-    X, y, _ = moons(9)
-    assert LabelAwareKernelLearner(n_landmarks=20).fit(X, y).n_features_out_ > 0
-    with pytest.raises(MemoryError):
-        LabelAwareKernelLearner().fit(X, y)
 
 
 # An estimator like others
@@ -272,12 +204,13 @@ def test_a_learned_kernel_can_be_learned_from_again():
     assert again.alignment_["after"] >= learner.alignment_["after"] - 1e-9
 
 
-def test_a_residual_that_is_too_large_is_told(monkeypatch):
+def test_a_residual_that_is_too_large_gives_a_warning(monkeypatch):
     X, y, _ = moons(14)
-    monkeypatch.setattr(kernel_learner.alignment.alignf, "__kwdefaults__", {"ridge": 0.0, "tol": -1.0})
-    with pytest.warns(ConvergenceWarning, match="rounding keeps the certificate above the tolerance. Residual"):
+    monkeypatch.setattr(kernel_learning.alignment.alignf, "__kwdefaults__", {"ridge": 0.0, "tol": -1.0})
+    with pytest.warns(ConvergenceWarning, match="rounding keeps the certificate above the tolerance. Residual") as seen:
         learner = AlignedKernelLearner(basis="kernel").fit(X, y)
     assert learner.status_ is Status.PRECISION
+    assert [w.filename for w in seen] == [__file__]
 
 
 @pytest.mark.parametrize("second", [DiffusionKernel(RBF(1.0), n_eigenvectors=4), RBF(1.0)], ids=repr)
@@ -292,10 +225,77 @@ def test_kernels_given_by_features_keep_their_weights(second):
     )
 
 
-def test_the_base_of_many_labelled_rows_is_told_from_a_part_of_them(monkeypatch):
+def test_the_alignment_of_the_base_is_computed_from_a_part_of_many_labelled_rows(monkeypatch):
     X = np.random.default_rng(0).normal(size=(400, 2))
     y = np.arange(400) % 2  # every other row is of the same class
     X[:, 0] += 3.0 * y
     whole = AlignedKernelLearner([RBF(1.0)]).fit(X, y).alignment_["before"]
-    monkeypatch.setattr(kernel_learner, "MOST_ROWS", 100)
+    monkeypatch.setattr(kernel_learning, "MOST_ROWS", 100)
     assert AlignedKernelLearner([RBF(1.0)]).fit(X, y).alignment_["before"] == pytest.approx(whole, rel=0.2)
+
+
+@every_learner
+def test_an_interrupted_fit_leaves_the_learner_as_it_was(learner, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    X, y, _ = moons(15)
+    new, fitted = learner(), learner().fit(X, y)
+    before = dict(vars(fitted))
+    monkeypatch.setattr(kernel_learning, "summarize_kernel", interrupt)
+    for model in (new, fitted):
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(X[:, :1], y)
+    assert vars(new).keys() == new.get_params(deep=False).keys()
+    with pytest.raises(NotFittedError):
+        new.transform(X)
+    assert vars(fitted).keys() == before.keys()
+    assert all(vars(fitted)[name] is value for name, value in before.items())
+
+
+@every_learner
+def test_the_library_is_kept_and_says_whether_values_may_be_missing(learner):
+    X, y, _ = moons(16)
+    model = learner().fit(X, y)
+    assert model.library_ == model.design().library
+    assert not get_tags(model).input_tags.allow_nan
+    assert not hasattr(learner(), "library_")
+
+
+def test_a_kernel_that_was_learned_elsewhere_is_kept_as_by_fit():
+    X, y, _ = moons(17)
+    fitted, other = (LabelAwareKernelLearner(RBF(1.0), extra_kernels=Linear()) for _ in range(2))
+    fitted.fit(X, y)
+    sample = read_sample(Rows(X), partition(y))
+    other.keep_kernel(sample, fit_kernel(other.design(), sample, np.random.default_rng(0)))
+    assert vars(other).keys() == vars(fitted).keys()
+    np.testing.assert_array_equal(other.transform(X), fitted.transform(X))
+
+
+def test_a_kernel_learned_from_some_rows_is_that_of_a_fit_without_the_other_labels():
+    X, y, _ = moons(18)
+    design = LabelAwareKernelLearner(RBF(1.0), leave_one_out=True, extra_kernels=Linear()).design()
+    sample, masked = (read_sample(Rows(X), partition(labels)) for labels in (y, np.where(np.arange(60) < 5, -1, y)))
+    bound = bind_base_kernels(design, sample, np.random.default_rng(0), {})
+    part = learn_kernel(design, bound, target_of(sample).restrict(np.arange(5, 20)))
+    whole = learn_kernel(design, bound, target_of(masked))
+    np.testing.assert_array_equal(part.result.x, whole.result.x)
+    np.testing.assert_array_equal(part.kernel.block(WHOLE, WHOLE), whole.kernel.block(WHOLE, WHOLE))
+
+
+@pytest.mark.parametrize("weighting", ["alignf", "align", "uniform", "ordered"])
+def test_without_unit_size_the_ridge_is_added_as_it_is(weighting):
+    rng = np.random.default_rng(0)
+    root = rng.normal(size=(4, 6))
+    M, a = root @ root.T, rng.uniform(1.0, 2.0, size=4)
+    design = replace(LabelAwareKernelLearner(ridge=0.3).design(), weighting=weighting, unit_size=False)
+    found = weigh(design, M, a, 10.0).x
+    expected = weigh(replace(design, ridge=0.0), M + 0.3 * np.eye(4) * (weighting == "alignf"), a, 10.0).x
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+def test_a_stack_of_labelled_rows_that_does_not_fit_is_refused_before_it_is_made(monkeypatch):
+    X, y, _ = moons(19)
+    monkeypatch.setattr(memory, "MEMORY_SHARE", 1e-12)
+    with pytest.raises(MemoryError, match=r"keeps 2 kernels of 20 labelled rows.*Use fewer kernels, or labels"):
+        AlignedKernelLearner([RBF(), Linear()]).fit(X, y)

@@ -2,72 +2,39 @@ r"""Kernels learned from few labels and the shape of all rows: label-aware, alig
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
+from typing import Any, Self
 
 from ..kernels.base import require_kernel
 from ..kernels.defaults import as_library
-from ..kernels.features import FeatureMap
-from ..kernels.library import Entry, KernelLibrary
+from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
-from ..kernels.spectral import count_vectors, eigenbasis
-from ..kernels.votes import VoteFeatures
-from ..solvers import alignment
-from ..solvers.alignment import AlignmentResult
-from .base import Sample, is_nonnegative, require
-from .kernel_learner import (
-    WEIGHTINGS,
-    KernelLearner,
-    Prepared,
-    Target,
-    Vectors,
-    n_landmarks_for,
-    require_exact_memory,
-    whole_kernels,
-)
+from ..parameters import BOOLEAN, COUNT, NON_NEGATIVE, READ_LATER, Constraint, is_nonnegative, one_of, require
+from .shared.base_kernels import KernelDesign
+from .shared.kernel_learning import KernelTransformer, fit_kernel
+from .shared.sample import read_sample
+from .shared.target import read_labels
 
 
-class SpectralLearner(KernelLearner):
-    """What learners that start from the eigenvectors of one kernel share."""
-
-    def _base(self) -> KernelLibrary:
-        kernel = RBF() if self.kernel is None else self.kernel
-        require_kernel(type(self).__name__, kernel)
-        return KernelLibrary([kernel])
-
-    def _library(self) -> KernelLibrary:
-        return self._base()
-
-    def _basis(
-        self, kind: str, library: KernelLibrary, sample: Sample, rng: np.random.Generator, known: dict[Any, Any]
-    ) -> list[Vectors]:
-        """Return the eigenvectors of the first kernel, or of its graph."""
-        n_rows, recipe = sample.X.shape[0], library.entries[0].kernel
-        n_landmarks = n_landmarks_for(self.n_landmarks, n_rows)
-        n_vectors = count_vectors(self.n_eigenvectors, n_landmarks or n_rows)
-        if n_vectors == 0:
-            return []
-        if n_landmarks is None:
-            require_exact_memory(type(self).__name__, n_rows)
-        wanted = (recipe, kind, n_vectors, n_landmarks, self.landmarks)
-        if wanted not in known:
-            known[wanted] = eigenbasis(
-                known[recipe],
-                sample.X,
-                n_vectors,
-                kind=kind,
-                n_landmarks=n_landmarks,
-                landmarks=self.landmarks,
-                rng=rng,
-                recipe=recipe,
-            )
-        basis, V = known[wanted]
-        names = [f"eigenvector {k}" for k in range(V.shape[1])]
-        return [Vectors(Entry("eigenvectors", recipe), basis, V, names)]
+def is_number_of_vectors(value: Any) -> bool:
+    """Return whether a parameter is a whole number, 0 or more, or a share of the rows."""
+    if isinstance(value, float):
+        return 0.0 < value <= 1.0
+    return is_nonnegative(value) and float(value).is_integer()
 
 
-class LabelAwareKernelLearner(SpectralLearner):
+SHARE_OF_ROWS = "or a share of the rows, 0 < share <= 1"
+LEARNER_CONSTRAINTS = {
+    "n_eigenvectors": Constraint(is_number_of_vectors, f"a whole number, 0 or more, {SHARE_OF_ROWS}"),
+    "n_landmarks": one_of(None, "auto") | COUNT,
+    "landmarks": one_of("kmeans", "uniform"),
+    "target": one_of("auto", "classes", "numbers"),
+    "unlabeled": READ_LATER,
+    "random_state": READ_LATER,
+}
+WEIGHTING_CONSTRAINTS = {"weighting": one_of("alignf", "align", "uniform"), "ridge": NON_NEGATIVE}
+
+
+class LabelAwareKernelLearner(KernelTransformer):
     r"""Learn a kernel from label-aware and unsupervised eigenvectors, by its alignment with the labels.
 
     .. math:: \tilde K = \sum_k \alpha_k u_k u_k^\top + \sum_j \beta_j v_j v_j^\top, \qquad
@@ -125,6 +92,8 @@ class LabelAwareKernelLearner(SpectralLearner):
         Columns of :meth:`transform`.
     objective_, certificate_, status_, n_iter_
         The alignment, the residual of its optimality conditions, and how they were reached.
+    library_ : KernelLibrary
+        The kernels it was learned from.
     n_features_in_, feature_names_in_
 
     Notes
@@ -154,6 +123,18 @@ class LabelAwareKernelLearner(SpectralLearner):
     >>> learner.transform(X).shape == (len(X), learner.n_features_out_)
     True
     """
+
+    _constraints = (
+        LEARNER_CONSTRAINTS
+        | WEIGHTING_CONSTRAINTS
+        | {
+            "kernel": READ_LATER,
+            "basis": one_of("kernel", "laplacian"),
+            "leave_one_out": BOOLEAN,
+            "normalization": one_of("degree", "class"),
+            "extra_kernels": READ_LATER,
+        }
+    )
 
     def __init__(
         self,
@@ -186,70 +167,49 @@ class LabelAwareKernelLearner(SpectralLearner):
         self.unlabeled = unlabeled
         self.random_state = random_state
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._require_basis()
-        self._require_choice("basis", "kernel", "laplacian")
-        self._require_choice("weighting", *WEIGHTINGS)
-        self._require_choice("normalization", "degree", "class")
-        require(type(self).__name__, "ridge", self.ridge, is_nonnegative(self.ridge), "a number, 0 or more")
-        is_bool = isinstance(self.leave_one_out, bool | np.bool_)
-        require(type(self).__name__, "leave_one_out", self.leave_one_out, is_bool, "True or False")
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the weights of the base kernels.
 
-    def _prepare(self, sample: Sample, rng: np.random.Generator, known: dict[Any, Any]) -> Prepared:
-        library = self._base()
-        base = whole_kernels(library, self._bound(library, sample, rng, known))[0]
-        wholes = []
-        if self.extra_kernels is not None:
-            extra = as_library(self.extra_kernels)
-            wholes = whole_kernels(extra, self._bound(extra, sample, rng, known))
-        return Prepared(sample.X, base, self._basis(self.basis, library, sample, rng, known), wholes)
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
 
-    def _library(self) -> KernelLibrary:
+        Returns
+        -------
+        self
+        """
+        design = self.design()
+        sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
+        return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
+
+    def design(self) -> KernelDesign:
+        """Return what is learned from, and how, as plain options; refuse parameters that are not allowed."""
+        self._check_parameters()
+        base = one_kernel(type(self).__name__, self.kernel)
         extra = () if self.extra_kernels is None else as_library(self.extra_kernels)
-        return KernelLibrary([self._base(), extra]) if extra else self._base()
-
-    def _label_aware(self, prepared: Prepared, target: Target) -> list[Vectors]:
-        features, own = self._votes(prepared, target)
-        Z = features.of(prepared.X)
-        if own is not None:
-            Z[target.rows] = own
-        names = [f"label-aware: {name}" for name in target.names]
-        return [Vectors(Entry("label-aware", prepared.base.entry.kernel), features, Z, names)]
-
-    def _votes(self, prepared: Prepared, target: Target) -> tuple[FeatureMap, np.ndarray | None]:
-        """Return the label-aware functions, and their values at labelled rows without their own labels."""
-        Y, weight = target.values, target.weight
-        by_class = target.is_classes and (self.leave_one_out or self.normalization == "class")
-        # Of class means each class has one total; otherwise all rows share it.
-        totals = weight @ Y if by_class else np.full(Y.shape[1], weight.sum())
-        values = weight[:, None] * Y / totals
-        divided = self.normalization == "degree"
-        shares = values.sum(axis=1) if by_class else weight / weight.sum()
-        features = VoteFeatures(prepared.base.kernel.restrict(target.rows), values, shares if divided else None)
-        if not self.leave_one_out:
-            return features, None
-        left = totals - weight[:, None] * (Y if by_class else np.ones_like(Y))
-        if target.fewest < 2:
-            single = target.names[int(np.count_nonzero(Y, axis=0).argmin())]
-            raise ValueError(
-                f"leave_one_out=True needs two labelled rows of each class at least, but class {single} has one. Label "
-                "more rows of it, or pass leave_one_out=False."
-            )
-        K = features.shares(prepared.X[target.rows], without_own=True)
-        sums = K @ (weight[:, None] * Y) / left
-        if not divided:
-            return features, sums
-        counts = sums.sum(axis=1) if by_class else K @ weight / left[:, 0]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            own = sums / counts[:, None]
-        return features, np.where(counts[:, None] == 0, values.sum(axis=0) / shares.sum(), own)
-
-    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
-        return weigh(self.weighting, float(self.ridge), M, a, t)
+        return KernelDesign(
+            owner=type(self).__name__,
+            library=KernelLibrary([base, extra]) if extra else base,
+            base=base.entries[0],
+            wholes=tuple(extra.entries) if extra else (),
+            basis=self.basis,
+            n_eigenvectors=self.n_eigenvectors,
+            n_landmarks=self.n_landmarks,
+            landmarks=self.landmarks,
+            label_aware=True,
+            leave_one_out=bool(self.leave_one_out),
+            normalization=self.normalization,
+            weighting=self.weighting,
+            ridge=float(self.ridge),
+            random_state=self.random_state,
+        )
 
 
-class AlignedKernelLearner(SpectralLearner):
+class AlignedKernelLearner(KernelTransformer):
     r"""Learn the non-negative weights with which kernels, or the eigenvectors of one, are most aligned with the labels.
 
     .. math:: \max_{w \ge 0}\; \frac{\langle K_c(w), (Y Y^\top)_c \rangle}{\|K_c(w)\|_F \|(Y Y^\top)_c\|_F}, \qquad
@@ -277,7 +237,7 @@ class AlignedKernelLearner(SpectralLearner):
     ----------
     kernel_, weights_, base_kernels_, alignment_, n_features_out_, objective_, certificate_, status_, n_iter_
         As in :class:`LabelAwareKernelLearner`; ``alignment_["before"]`` is that of the first kernel.
-    n_features_in_, feature_names_in_
+    library_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -294,6 +254,12 @@ class AlignedKernelLearner(SpectralLearner):
     >>> [record["name"] for record in learner.base_kernels_ if record["weight"] > 0]
     ['RBF()', 'RBF(multiple=2.0)']
     """
+
+    _constraints = (
+        LEARNER_CONSTRAINTS
+        | WEIGHTING_CONSTRAINTS
+        | {"kernels": READ_LATER, "basis": one_of(None, "kernel", "laplacian")}
+    )
 
     def __init__(
         self,
@@ -320,32 +286,50 @@ class AlignedKernelLearner(SpectralLearner):
         self.unlabeled = unlabeled
         self.random_state = random_state
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._require_basis()
-        self._require_choice("basis", None, "kernel", "laplacian")
-        self._require_choice("weighting", *WEIGHTINGS)
-        require(type(self).__name__, "ridge", self.ridge, is_nonnegative(self.ridge), "a number, 0 or more")
-        some = self.basis is None or bool(self.n_eigenvectors)
-        require(type(self).__name__, "n_eigenvectors", self.n_eigenvectors, some, "1 or more, since basis is given")
-        one = self.basis is None or self.kernels is None or len(as_library(self.kernels)) == 1
-        require(type(self).__name__, "basis", self.basis, one, "None, since several kernels were given")
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the weights of the base kernels.
 
-    def _library(self) -> KernelLibrary:
-        return KernelLibrary([RBF()]) if self.basis is not None and self.kernels is None else as_library(self.kernels)
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
 
-    def _prepare(self, sample: Sample, rng: np.random.Generator, known: dict[Any, Any]) -> Prepared:
-        library = self._library()
-        wholes = whole_kernels(library, self._bound(library, sample, rng, known))
-        if self.basis is None:
-            return Prepared(sample.X, wholes[0], [], wholes)
-        return Prepared(sample.X, wholes[0], self._basis(self.basis, library, sample, rng, known), [])
+        Returns
+        -------
+        self
+        """
+        design = self.design()
+        sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
+        return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
 
-    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
-        return weigh(self.weighting, float(self.ridge), M, a, t)
+    def design(self) -> KernelDesign:
+        """Return what is learned from, and how, as plain options; refuse parameters that are not allowed."""
+        self._check_parameters()
+        owner, is_spectral = type(self).__name__, self.basis is not None
+        library = as_library(self.kernels, KernelLibrary([RBF()]) if is_spectral else None)
+        some = not is_spectral or self.n_eigenvectors > 0
+        require(owner, "n_eigenvectors", self.n_eigenvectors, some, "1 or more, since basis is given")
+        one = not is_spectral or len(library) == 1
+        require(owner, "basis", self.basis, one, "None, since several kernels were given")
+        return KernelDesign(
+            owner=owner,
+            library=library,
+            base=library.entries[0],
+            wholes=() if is_spectral else tuple(library.entries),
+            basis=self.basis or "kernel",
+            n_eigenvectors=self.n_eigenvectors if is_spectral else 0,
+            n_landmarks=self.n_landmarks,
+            landmarks=self.landmarks,
+            weighting=self.weighting,
+            ridge=float(self.ridge),
+            random_state=self.random_state,
+        )
 
 
-class OrderedSpectralKernelLearner(SpectralLearner):
+class OrderedSpectralKernelLearner(KernelTransformer):
     r"""Learn a transform of a graph's spectrum that gives smoother eigenvectors more weight.
 
     .. math:: \max_w\; \rho\Big(\sum_j w_j v_j v_j^\top, Y Y^\top\Big)
@@ -365,7 +349,7 @@ class OrderedSpectralKernelLearner(SpectralLearner):
     kernel_, weights_, base_kernels_, alignment_, n_features_out_, objective_, certificate_, status_, n_iter_
         As in :class:`LabelAwareKernelLearner`. Weights are of eigenvectors of unit length over all rows, so that their
         order is the one above.
-    n_features_in_, feature_names_in_
+    library_, n_features_in_, feature_names_in_
 
     References
     ----------
@@ -384,7 +368,12 @@ class OrderedSpectralKernelLearner(SpectralLearner):
     (True, 1.0)
     """
 
-    _by_size = False  # the order is that of weights of eigenvectors of unit length
+    _constraints = LEARNER_CONSTRAINTS | {
+        "kernel": READ_LATER,
+        "n_eigenvectors": Constraint(
+            lambda value: is_number_of_vectors(value) and value > 0, f"a whole number, 1 or more, {SHARE_OF_ROWS}"
+        ),
+    }
 
     def __init__(
         self,
@@ -405,22 +394,48 @@ class OrderedSpectralKernelLearner(SpectralLearner):
         self.unlabeled = unlabeled
         self.random_state = random_state
 
-    def _check_params(self) -> None:
-        super()._check_params()
-        self._require_basis()
-        require(type(self).__name__, "n_eigenvectors", self.n_eigenvectors, bool(self.n_eigenvectors), "1 or more")
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn the weights of the base kernels.
 
-    def _prepare(self, sample: Sample, rng: np.random.Generator, known: dict[Any, Any]) -> Prepared:
-        library = self._base()
-        base = whole_kernels(library, self._bound(library, sample, rng, known))[0]
-        return Prepared(sample.X, base, self._basis("laplacian", library, sample, rng, known), [])
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
 
-    def _weigh(self, M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
-        return alignment.ordered(M, a, t)
+        Returns
+        -------
+        self
+        """
+        design = self.design()
+        sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
+        return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
+
+    def design(self) -> KernelDesign:
+        """Return what is learned from, and how, as plain options; refuse parameters that are not allowed."""
+        self._check_parameters()
+        library = one_kernel(type(self).__name__, self.kernel)
+        return KernelDesign(
+            owner=type(self).__name__,
+            library=library,
+            base=library.entries[0],
+            basis="laplacian",
+            n_eigenvectors=self.n_eigenvectors,
+            n_landmarks=self.n_landmarks,
+            landmarks=self.landmarks,
+            weighting="ordered",
+            unit_size=False,  # the order is that of weights of eigenvectors of unit length
+            random_state=self.random_state,
+        )
 
 
-def weigh(weighting: str, ridge: float | np.ndarray, M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
-    """Return the weights of base kernels by one of the rules."""
-    if weighting == "alignf":
-        return alignment.alignf(M, a, t, ridge=ridge)
-    return alignment.align(M, a, t) if weighting == "align" else alignment.uniform(M, a, t)
+Learner = LabelAwareKernelLearner | AlignedKernelLearner | OrderedSpectralKernelLearner
+
+
+def one_kernel(owner: str, kernel: Any) -> KernelLibrary:
+    """Return the library of one kernel that a learner starts from; None is the Gaussian one."""
+    kernel = RBF() if kernel is None else kernel
+    require_kernel(owner, kernel)
+    return KernelLibrary([kernel])

@@ -1,0 +1,148 @@
+r"""The base kernels that a learner weighs, tied to rows before any label is seen.
+
+Base kernels are vectors, :math:`k_p(x, z) = b_p(x) b_p(z)` with functions :math:`b_p` of a row, or whole kernels.
+Vectors are eigenvectors of one kernel or of its graph; those made of labels come later, with the labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from ...kernels.base import BoundKernel
+from ...kernels.features import FeatureMap
+from ...kernels.library import Entry, KernelLibrary
+from ...kernels.manifold import count_landmarks
+from ...kernels.spectral import count_vectors, eigenbasis
+from .memory import require_memory
+from .sample import Sample, bind
+
+COPIES = 3  # of kernels that a fit has in memory: themselves, what is computed with them, and room
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelDesign:
+    """What a kernel is learned from, and how: the plain options of a kernel learner.
+
+    Attributes
+    ----------
+    owner : str
+        The learner, for messages.
+    library : KernelLibrary
+        All kernels that are bound.
+    base : Entry
+        The kernel whose eigenvectors and votes are taken, and whose alignment the learned kernel improves on.
+    wholes : tuple of Entry
+        Kernels that join as they are.
+    basis : {"kernel", "laplacian"}
+        Whether eigenvectors are those of the base or of its graph.
+    n_eigenvectors, n_landmarks, landmarks
+        As the parameters of the learners; 0 where no eigenvectors join.
+    label_aware : bool
+        Whether vectors join that are made of labels.
+    leave_one_out, normalization
+        Of these, as the parameters of :class:`~kernelweave.LabelAwareKernelLearner`.
+    weighting : {"alignf", "align", "uniform", "ordered"}
+    ridge : float
+        Of ``"alignf"``; relative to the squared sizes of the base kernels where these have unit size.
+    unit_size : bool
+        Whether base kernels are brought to one size before they are weighed.
+    random_state : int, RandomState or None
+        The seed that the learner itself has.
+    """
+
+    owner: str
+    library: KernelLibrary
+    base: Entry
+    wholes: tuple[Entry, ...] = ()
+    basis: str = "kernel"
+    n_eigenvectors: float = 0
+    n_landmarks: int | str | None = None
+    landmarks: str = "kmeans"
+    label_aware: bool = False
+    leave_one_out: bool = False
+    normalization: str = "degree"
+    weighting: str = "alignf"
+    ridge: float = 0.0
+    unit_size: bool = True
+    random_state: Any = None
+
+
+@dataclass(frozen=True, eq=False)
+class Vectors:
+    """Base kernels of rank one: functions of a row, and their values at all rows of the sample."""
+
+    entry: Entry
+    features: FeatureMap
+    Z: np.ndarray
+    names: Sequence[str]
+
+
+@dataclass(frozen=True, eq=False)
+class BaseKernels:
+    """What a learner knows of rows before it sees labels.
+
+    Attributes
+    ----------
+    X : array or CSR of shape (n_rows, n_features)
+    base : BoundKernel
+    vectors : list of Vectors
+    wholes : list of BoundKernel
+    """
+
+    X: Any
+    base: BoundKernel
+    vectors: list[Vectors]
+    wholes: list[BoundKernel]
+
+    def restrict(self, rows: np.ndarray) -> BaseKernels:
+        """Return what is known of some of the rows, learned from all."""
+        vectors = [replace(part, Z=part.Z[rows]) for part in self.vectors]
+        return BaseKernels(self.X[rows], self.base.restrict(rows), vectors, [K.restrict(rows) for K in self.wholes])
+
+
+def bind_base_kernels(
+    design: KernelDesign, sample: Sample, rng: np.random.Generator, known: dict[Any, Any]
+) -> BaseKernels:
+    """Bind kernels and find eigenvectors: all that needs no labels.
+
+    ``known`` holds what other designs have already found for the same rows, and takes up what is new.
+    """
+    missing = list(dict.fromkeys(entry.kernel for entry in design.library.entries if entry.kernel not in known))
+    if missing:
+        known.update(zip(missing, bind(KernelLibrary(missing), sample, rng).kernels, strict=True))
+    wholes = [known[entry.kernel] for entry in design.wholes]
+    return BaseKernels(sample.X, known[design.base.kernel], find_eigenvectors(design, sample, rng, known), wholes)
+
+
+def find_eigenvectors(
+    design: KernelDesign, sample: Sample, rng: np.random.Generator, known: dict[Any, Any]
+) -> list[Vectors]:
+    """Return the eigenvectors of the base kernel, or of its graph, as one set of vectors; none where none are asked."""
+    n_rows, recipe = sample.n_rows, design.base.kernel
+    wanted = count_landmarks(design.n_landmarks, n_rows)
+    n_landmarks = None if wanted == n_rows else wanted
+    n_vectors = count_vectors(design.n_eigenvectors, wanted)
+    if n_vectors == 0:
+        return []
+    if n_landmarks is None:
+        what = f"{design.owner} with n_landmarks=None keeps the kernel of all {n_rows:,} rows"
+        require_memory(COPIES * 8 * n_rows**2, what, 'Pass n_landmarks="auto", or a number.')
+    key = (recipe, design.basis, n_vectors, n_landmarks, design.landmarks)
+    if key not in known:
+        known[key] = eigenbasis(
+            known[recipe],
+            sample.X,
+            n_vectors,
+            kind=design.basis,
+            n_landmarks=n_landmarks,
+            landmarks=design.landmarks,
+            rng=rng,
+            recipe=recipe,
+        )
+    basis, V = known[key]
+    names = [f"eigenvector {k}" for k in range(V.shape[1])]
+    return [Vectors(Entry("eigenvectors", recipe), basis, V, names)]

@@ -1,0 +1,332 @@
+r"""Support vector machines on learned kernels; the learner and the cost are chosen by folds of the labelled rows.
+
+.. math:: \min_{f, b}\; \tfrac12 \|f\|_{\tilde k}^2 + \sum_r c_r \xi_r \quad \text{s.t.} \quad
+    s_r (f(x_{i_r}) + b) + \xi_r \ge t_r, \; \xi_r \ge 0 ,
+
+with :math:`\tilde k` a learned kernel whose centred mean diagonal is 1. Base kernels are bound once to all rows; in
+each fold the kernel is learned anew without the held-out labels, since one that has seen a label predicts it too well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from ...kernels.base import ALL, batches
+from ...kernels.expansion import KernelExpansion
+from ...kernels.features import BoundFeatures
+from ...model_selection import SemiSupervisedSplit
+from ...solvers.alignment import RankOnes
+from ...solvers.machines.kernel_stack import Factor, KernelStack, Member
+from ...solvers.machines.kernel_weights import WeightsResult
+from ...solvers.margin import MarginRows, classification_rows, regression_rows
+from ...solvers.result import Certificate, Status
+from .base import random_generator
+from .base_kernels import BaseKernels, KernelDesign, bind_base_kernels
+from .composite import composite_expansion, duals_by_row
+from .kernel_learning import KernelFit, LearnedKernel, learn_kernel, mean_diagonals, summarize_kernel
+from .machine import REMEDIES, train_with_equal_weights
+from .outcome import summarize, warn_unless_converged
+from .outputs import winners
+from .sample import Sample
+from .stacks import CONSTANT
+from .target import Target
+
+GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
+N_FOLDS = 5
+FEWEST = 3  # labelled rows of a class, below which nothing is held out
+EPS = float(np.finfo(float).eps)
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProblem:
+    """Classes to be told apart.
+
+    Attributes
+    ----------
+    signs : list of ndarray of shape (n_labeled,)
+        Of each output.
+    codes : ndarray of shape (n_labeled,)
+    weight, factor : ndarray of shape (n_labeled,)
+        What costs are multiplied by: the weight of each row, and that of its class.
+    cost_unit : float
+        What costs are multiples of.
+    """
+
+    signs: list[np.ndarray]
+    codes: np.ndarray
+    weight: np.ndarray
+    factor: np.ndarray
+    cost_unit: float = 1.0
+
+    def margins(self, C: Any, kept: np.ndarray | slice) -> list[MarginRows]:
+        """Return the margins of each output at some of the labelled rows."""
+        cost = (C * self.weight * self.factor)[kept]
+        return [classification_rows(signs[kept], cost) for signs in self.signs]
+
+    def losses(self, values: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Return which of some labelled rows are predicted wrongly by the values of the outputs there."""
+        return (winners(values) != self.codes[held]).astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberProblem:
+    """Numbers to be predicted.
+
+    Attributes
+    ----------
+    targets : ndarray of shape (n_labeled, n_outputs)
+    weight : ndarray of shape (n_labeled,)
+    epsilon : float
+        Errors up to it cost nothing.
+    cost_unit : float or ndarray of shape (n_outputs,)
+        What costs are multiples of: the deviation of each output.
+    """
+
+    targets: np.ndarray
+    weight: np.ndarray
+    epsilon: float
+    cost_unit: float | np.ndarray
+
+    def margins(self, C: Any, kept: np.ndarray | slice) -> list[MarginRows]:
+        """Return the margins of each output at some of the labelled rows."""
+        costs = self.weight[kept, None] * np.broadcast_to(C, self.targets.shape[1])
+        columns = zip(self.targets[kept].T, costs.T, strict=True)
+        return [regression_rows(targets, self.epsilon, cost) for targets, cost in columns]
+
+    def losses(self, values: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Return the mean squared errors at some labelled rows, in units of the variance of each output."""
+        return np.square((values - self.targets[held]) / self.cost_unit).mean(axis=1)
+
+
+@dataclass(frozen=True)
+class LearnedMachineOptions:
+    """What is asked for: the estimator (for messages), the cost or ``"cv"``, the relative gap."""
+
+    owner: str
+    C: float | str
+    tol: float
+
+
+@dataclass(frozen=True, eq=False)
+class Machine:
+    """A support vector machine on a learned kernel.
+
+    Attributes
+    ----------
+    learned : LearnedKernel
+    used : ndarray of shape (n_members,)
+        What multiplies each member of the learned kernel.
+    coef : ndarray of shape (n_labeled, n_outputs)
+    intercept : ndarray of shape (n_outputs,)
+    result : WeightsResult
+    """
+
+    learned: LearnedKernel
+    used: np.ndarray
+    coef: np.ndarray
+    intercept: np.ndarray
+    result: WeightsResult
+
+    def at(self, rows: np.ndarray | slice) -> np.ndarray:
+        """Return the outputs at some rows of the sample, shape (n_rows, n_outputs)."""
+        learned = self.learned
+        numbers = np.arange(learned.members[0].n_rows)[rows]
+        out = np.tile(self.intercept, (len(numbers), 1))
+        for member, factor in zip(learned.members, self.used, strict=True):
+            if isinstance(member, BoundFeatures):
+                folded = member.weights[:, None] * (member.Z[learned.rows].T @ self.coef)
+                out += factor * (member.Z[numbers] @ folded)
+            elif factor:
+                for part in batches(len(numbers), 2 * len(learned.rows)):
+                    out[part] += factor * (member.block(numbers[part], learned.rows) @ self.coef)
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """A learner, by its place among the candidates, and a cost; what folds say of all of them."""
+
+    place: int
+    C: Any
+    cv_results: list[dict[str, Any]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LearnedMachineFit:
+    """A machine on a learned kernel, and how it was reached; fields as the attributes of the estimators.
+
+    Attributes
+    ----------
+    expansion, intercept, n_evaluations, dual, support, objective, certificate, status, n_iter, history, n_solves
+        As in :class:`~kernelweave.estimators.shared.machine.MachineFit`.
+    weights : ndarray of shape (n_base_kernels,)
+        Of the learned kernel.
+    C, cv_results
+        As in `Choice`.
+    place : int
+        Of the chosen learner.
+    values : ndarray of shape (n_given, n_outputs)
+        Outputs at all rows given.
+    kernel : KernelFit
+    """
+
+    expansion: KernelExpansion
+    intercept: np.ndarray
+    n_evaluations: int
+    dual: np.ndarray
+    support: np.ndarray
+    objective: float | np.ndarray
+    certificate: Certificate
+    status: Status
+    n_iter: int
+    history: list[dict[str, Any]]
+    n_solves: int
+    weights: np.ndarray
+    C: Any
+    cv_results: list[dict[str, Any]]
+    place: int = field(metadata={"kept": False})
+    values: np.ndarray = field(metadata={"kept": False})
+    kernel: KernelFit = field(metadata={"kept": False})
+
+
+def fit_learned_machine(
+    designs: Sequence[KernelDesign],
+    sample: Sample,
+    target: Target,
+    problem: ClassProblem | NumberProblem,
+    options: LearnedMachineOptions,
+    rng: np.random.Generator,
+) -> LearnedMachineFit:
+    """Choose a learner and a cost, learn the kernel from all labels, and train the machine on it."""
+    bound = bind_candidates(designs, sample, int(rng.integers(2**31)))
+    choice = choose(designs, bound, target, problem, options, int(rng.integers(2**31)))
+    design, base_kernels = designs[choice.place], bound[choice.place]
+    learned = learn_kernel(design, base_kernels, target)
+    machine = train(learned, kernel_stack(learned), problem.margins(choice.C, ALL), options)
+    row_numbers = sample.kept[target.rows]
+    expansion = composite_expansion(
+        machine.used[None], machine.coef, machine.intercept, learned.at_labeled(), row_numbers
+    )
+    x = np.zeros((sample.n_rows, machine.coef.shape[1]))
+    x[target.rows] = machine.coef
+    duals, outcome = duals_by_row(x, sample), summarize([machine.result])
+    warn_unless_converged([machine.result], options.tol, REMEDIES)
+    return LearnedMachineFit(
+        expansion=expansion,
+        intercept=machine.intercept,
+        n_evaluations=expansion.n_evaluations,
+        dual=duals.dual,
+        support=duals.support,
+        objective=outcome.objective,
+        certificate=outcome.certificate,
+        status=outcome.status,
+        n_iter=outcome.n_iter,
+        history=outcome.history,
+        n_solves=machine.result.n_solves,
+        weights=learned.result.x,
+        C=choice.C,
+        cv_results=choice.cv_results,
+        place=choice.place,
+        values=machine.at(ALL) if sample.n_rows == sample.n_given else expansion(sample.rows.X),
+        kernel=summarize_kernel(design, base_kernels, target, learned),
+    )
+
+
+def bind_candidates(designs: Sequence[KernelDesign], sample: Sample, seed: int) -> list[BaseKernels]:
+    """Bind the base kernels of each design; what designs share is found once."""
+    bound: list[BaseKernels] = []
+    known: dict[Any, Any] = {}
+    for design in designs:
+        if design.random_state is None:
+            bound.append(bind_base_kernels(design, sample, np.random.default_rng(seed), known))
+        else:  # draws for itself, so that nothing is shared
+            bound.append(bind_base_kernels(design, sample, random_generator(design.random_state), {}))
+    return bound
+
+
+def choose(
+    designs: Sequence[KernelDesign],
+    bound: Sequence[BaseKernels],
+    target: Target,
+    problem: ClassProblem | NumberProblem,
+    options: LearnedMachineOptions,
+    seed: int,
+) -> Choice:
+    """Return the learner, and the cost, with which rows are predicted well that were held out.
+
+    Of the costs the best; of the learners the first, unless another is better by more than a standard error.
+    """
+    costs = [C * problem.cost_unit for C in GRID_C] if isinstance(options.C, str) else [float(options.C)]
+    folds = labeled_folds(target, seed) if len(costs) * len(designs) > 1 else []
+    if not folds:
+        return Choice(0, costs[0], [])
+    total = sum(float(target.weight[held].sum()) for _, held in folds)
+    alone = replace(target, rows=np.arange(len(target.rows)))
+    chosen, lowest = (0, 0), np.full(len(target.rows), np.inf)
+    cv_results: list[dict[str, Any]] = []
+    for k, (design, base_kernels) in enumerate(zip(designs, bound, strict=True)):
+        losses, labeled = np.zeros((len(costs), len(target.rows))), base_kernels.restrict(target.rows)
+        for kept, held in folds:
+            learned = learn_kernel(design, labeled, alone.restrict(kept))
+            stack = kernel_stack(learned)
+            for i, C in enumerate(costs):
+                machine = train(learned, stack, problem.margins(C, kept), options)
+                losses[i, held] = target.weight[held] * problem.losses(machine.at(held), held)
+        for C, loss in zip(costs, losses.sum(axis=1) / total, strict=True):
+            cv_results.append({"learner": k, "C": C, "loss": float(loss)})
+        best = int(losses.sum(axis=1).argmin())
+        gains = lowest - losses[best]
+        if k == 0 or gains.sum() > np.sqrt(np.square(gains).sum()):
+            chosen, lowest = (k, best), losses[best]
+    return Choice(chosen[0], costs[chosen[1]], cv_results)
+
+
+def labeled_folds(target: Target, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return labelled rows to learn from and to hold out; none where a class has too few."""
+    if target.fewest < FEWEST:
+        return []
+    codes = target.values.argmax(axis=1) if target.is_classes else np.arange(len(target.rows))
+    kind = "classes" if target.is_classes else "numbers"
+    split = SemiSupervisedSplit(min(N_FOLDS, target.fewest), target=kind, unlabeled=None, random_state=seed)
+    # from rows of one and the same number nothing is learned
+    return [(kept, held) for kept, held in split.split(codes, codes) if np.ptp(target.values[kept], axis=0).any()]
+
+
+def kernel_stack(learned: LearnedKernel) -> KernelStack:
+    """Return a learned kernel at its labelled rows, of mean diagonal 1; by features where these are fewer than rows."""
+    rows, weight = learned.rows, learned.weight
+    factors = [member.restrict(rows).factor() for member in learned.members if isinstance(member, BoundFeatures)]
+    member: Member
+    if len(factors) == len(learned.members) and all(Z is not None for Z in factors):
+        member = Factor(np.ascontiguousarray(np.hstack([Z for Z in factors if Z is not None]), dtype=np.float64))
+        size, diagonal = float(mean_diagonals(RankOnes(member.Z), weight).sum()), np.square(member.Z).sum(axis=1)
+        if member.Z.shape[1] >= len(rows):
+            member = member.Z @ member.Z.T
+    else:
+        K = np.ascontiguousarray(learned.kernel.block(rows, rows), dtype=np.float64)
+        if learned.rounding > EPS:  # that of single precision leaves negative eigenvalues
+            values, vectors = np.linalg.eigh(K)
+            K = (vectors * np.maximum(values, 0.0)) @ vectors.T
+        member, size, diagonal = K, float(mean_diagonals(K, weight)[0]), K.diagonal()
+    return KernelStack([member], [size if size > CONSTANT * diagonal.mean() else 1.0])
+
+
+def train(
+    learned: LearnedKernel, stack: KernelStack, margins: Sequence[MarginRows], options: LearnedMachineOptions
+) -> Machine:
+    """Train the machines of all outputs."""
+    result = train_with_equal_weights(stack, [m.dual() for m in margins], np.zeros(stack.n_points), 1.0, options.tol)
+    if result.certificate.kind != "duality gap":
+        raise ValueError(
+            f"The learned kernel is not positive semi-definite, as {options.owner} requires. "
+            "KernelLibrary(...).diagnose(X) shows which of the extra kernels is not; leave it out."
+        )
+    coef = np.zeros((stack.n_points, len(margins)))
+    for c, x in enumerate(result.duals):
+        coef[:, c] = np.bincount(margins[c].point, weights=x, minlength=len(coef))
+    intercept = -np.array(result.multipliers, dtype=float)
+    return Machine(learned, learned.factors / stack.scales[0], coef, intercept, result)
