@@ -108,6 +108,7 @@ def solve_harmonic(
     """
     if sparse.issparse(W):
         W = sparse.csr_array(W, dtype=float, copy=True)
+        W.sum_duplicates()  # setdiag of SciPy 1.13 trusts that entries are sorted
         W.setdiag(0.0)
         W.eliminate_zeros()
     reached = _reached(W, labeled)
@@ -202,10 +203,11 @@ def _iterate(
         inner[island][:, island].toarray(), np.hstack([away[:, coast].toarray(), outer[island][:, harbors].toarray()])
     )
     through = away[:, coast].toarray().T @ shares  # walks from the coast by an island to the coast or a label
+    detours = through[:, : len(coast)]
+    np.fill_diagonal(detours, 0.0)  # the way back to a row itself does not count
     kept = inner[rest][:, rest]
     place = np.repeat(coast, len(coast)), np.tile(coast, len(coast))
-    kept = sparse.csr_array(kept + sparse.coo_array((through[:, : len(coast)].ravel(), place), shape=kept.shape))
-    kept.setdiag(0.0)
+    kept = sparse.csr_array(kept + sparse.coo_array((detours.ravel(), place), shape=kept.shape))
     landed, total = outer[rest] @ given, np.asarray(outer[rest].sum(axis=1)).ravel()
     landed[coast] += through[:, len(coast) :] @ given[harbors]
     total[coast] += through[:, len(coast) :].sum(axis=1)
