@@ -427,7 +427,7 @@ def test_of_two_classes_the_votes_are_one_kernel_but_for_constants():
 X0, Y0, _ = moons(26)
 NAN = FromCallable(lambda A, B: np.full((A.shape[0], B.shape[0]), np.nan))
 BAD_PARAMETERS = {
-    "n_eigenvectors": ({"n_eigenvectors": -1}, "n_eigenvectors=-1; expected a whole number, 0 or more, or a share"),
+    "n_eigenvectors": ({"n_eigenvectors": -1}, "n_eigenvectors=-1; expected a whole number, 0 or more or a share"),
     "a share above 1": ({"n_eigenvectors": 1.5}, "n_eigenvectors=1.5; expected a whole number"),
     "n_eigenvectors in words": ({"n_eigenvectors": "all"}, "n_eigenvectors='all'; expected a whole number"),
     "basis": ({"basis": "fourier"}, 'basis=\'fourier\'; expected "kernel" or "laplacian"'),
@@ -436,7 +436,7 @@ BAD_PARAMETERS = {
     "ridge": ({"ridge": -0.1}, "ridge=-0.1; expected a number, 0 or more"),
     "leave_one_out": ({"leave_one_out": "yes"}, "leave_one_out='yes'; expected True or False"),
     "normalization": ({"normalization": None}, 'normalization=None; expected "degree" or "class"'),
-    "n_landmarks": ({"n_landmarks": 0}, "n_landmarks=0; expected None"),
+    "n_landmarks": ({"n_landmarks": 0}, 'n_landmarks=0; expected "auto", None or'),
     "landmarks": ({"landmarks": "grid"}, 'landmarks=\'grid\'; expected "kmeans" or "uniform"'),
     "target": ({"target": "ranks"}, 'target=\'ranks\'; expected "auto", "classes" or "numbers"'),
     "negative votes": ({"kernel": Linear()}, 'without negative values; this one gave -.*normalization="class"'),

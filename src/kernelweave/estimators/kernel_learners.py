@@ -8,24 +8,25 @@ from ..kernels.base import require_kernel
 from ..kernels.defaults import as_library
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
-from ..parameters import BOOLEAN, COUNT, NON_NEGATIVE, READ_LATER, Constraint, is_nonnegative, one_of, require
+from ..parameters import (
+    BOOLEAN,
+    COUNT,
+    LANDMARKS,
+    NON_NEGATIVE,
+    READ_LATER,
+    SHARE_OF_ROWS,
+    WHOLE,
+    one_of,
+    require,
+)
 from .shared.base_kernels import KernelDesign
 from .shared.kernel_learning import KernelTransformer, fit_kernel
 from .shared.sample import read_sample
 from .shared.target import read_labels
 
-
-def is_number_of_vectors(value: Any) -> bool:
-    """Return whether a parameter is a whole number, 0 or more, or a share of the rows."""
-    if isinstance(value, float):
-        return 0.0 < value <= 1.0
-    return is_nonnegative(value) and float(value).is_integer()
-
-
-SHARE_OF_ROWS = "or a share of the rows, 0 < share <= 1"
 LEARNER_CONSTRAINTS = {
-    "n_eigenvectors": Constraint(is_number_of_vectors, f"a whole number, 0 or more, {SHARE_OF_ROWS}"),
-    "n_landmarks": one_of(None, "auto") | COUNT,
+    "n_eigenvectors": WHOLE | SHARE_OF_ROWS,
+    "n_landmarks": LANDMARKS,
     "landmarks": one_of("kmeans", "uniform"),
     "target": one_of("auto", "classes", "numbers"),
     "unlabeled": READ_LATER,
@@ -368,12 +369,7 @@ class OrderedSpectralKernelLearner(KernelTransformer):
     (True, 1.0)
     """
 
-    _constraints = LEARNER_CONSTRAINTS | {
-        "kernel": READ_LATER,
-        "n_eigenvectors": Constraint(
-            lambda value: is_number_of_vectors(value) and value > 0, f"a whole number, 1 or more, {SHARE_OF_ROWS}"
-        ),
-    }
+    _constraints = LEARNER_CONSTRAINTS | {"kernel": READ_LATER, "n_eigenvectors": COUNT | SHARE_OF_ROWS}
 
     def __init__(
         self,
