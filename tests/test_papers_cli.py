@@ -13,9 +13,10 @@ from checks.tiny_paper import PAPER, TABLE
 
 import kernelweave.papers
 from kernelweave import cli
-from kernelweave.papers.runner import read_records
+from kernelweave.papers.runner import plan, read_records, record_key
 
 ROOT = Path(__file__).parents[1]
+PAPERS = kernelweave.papers.PAPERS
 N_ITEMS = 13  # tables and figures of the five papers, as tests/papers/test_published.py names them
 
 
@@ -141,6 +142,28 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path):
         f"kernelweave: Interrupted; what is finished is kept in '{tmp_path}', and the same command goes on."
     )
     assert 1 <= len(read_records(tmp_path / "tiny.jsonl")) < 14
+
+
+def test_the_committed_records_are_whole_and_the_committed_page_is_made_of_them(tmp_path, monkeypatch):
+    monkeypatch.setattr(kernelweave.papers, "PAPERS", PAPERS)
+    docs = ROOT / "docs"
+    made = {name: tmp_path / name for name in ("page.html", "page.md")}
+    assert run("report", docs / "reproduction", "-o", made["page.html"], "--markdown", made["page.md"]) == 0
+    page, markdown = (path.read_text(encoding="utf-8") for path in made.values())
+    # What the page warns of: records of other settings, cells and trials that lack, cells worse without a reason.
+    assert re.findall(r"^(?:> |- failed: ).*", markdown, re.MULTILINE) == []
+    assert re.findall(r'<p class="caution">.*', page) == []
+    assert shows_every_number(page)
+    again = "kernelweave papers report docs/reproduction -o /tmp/report.html --markdown docs/reproduction.md"
+    assert markdown == (docs / "reproduction.md").read_text(encoding="utf-8"), f"make it again: {again}"
+
+
+@pytest.mark.parametrize("name", PAPERS)
+def test_every_cell_has_one_committed_record_of_the_present_definition(name):
+    records = read_records(ROOT / "docs" / "reproduction" / f"{name}.jsonl")
+    assert sorted(map(record_key, records)) == sorted(task.key for task in plan([PAPERS[name]]))
+    assert not any("error" in record for record in records)
+    assert {record["data"] for record in records} == {"original"}
 
 
 @pytest.fixture(scope="module")

@@ -21,6 +21,16 @@ def test_the_digest_follows_what_decides_the_values(change):
         assert replace(TABLE, fast_settings={}, **change).digest(fast) != replace(TABLE, fast_settings={}).digest(fast)
 
 
+@pytest.mark.parametrize("nest", [lambda x: x, lambda x: (1.0, [x]), lambda x: {"inner": {"grid": (x, 1.0)}}])
+def test_the_digest_is_that_of_numbers_to_rounding(nest):
+    # NumPy's 10.0 ** np.arange(-8.0, 0.0) holds the first on some processors and the second on others
+    first, second, other = (
+        replace(TABLE, settings={"mean": nest(value)}, fast_settings={}).digest(False)
+        for value in (1e-05, 9.999999999999999e-06, 1.000001e-05)
+    )
+    assert first == second != other
+
+
 def test_the_digest_ignores_prose_names_and_numbers_of_trials():
     other = replace(TABLE, protocol="Other words.", caption="", trials=9, methods=("one",), why={}, notes=("n",))
     assert other.digest(False) == TABLE.digest(False)

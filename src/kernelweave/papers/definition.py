@@ -133,9 +133,12 @@ class Item:
         return f"{self.kind} {self.number}"
 
     def digest(self, fast: bool) -> str:
-        """Return a short hash of all that decides the values of a cell, apart from its name."""
+        """Return a short hash of all that decides the values of a cell, apart from its name.
+
+        Numbers count to 12 digits, so that the hash of a computed grid is the same on every processor.
+        """
         used = dict(self.settings) | (dict(self.fast_settings) if fast else {})
-        text = json.dumps([self.version, fast, used], sort_keys=True, default=repr)
+        text = json.dumps([self.version, fast, _rounded(used)], sort_keys=True, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def cells(self, paper: str, trials: int, outside: tuple[str, ...] = ()) -> Iterator[Cell]:
@@ -146,6 +149,15 @@ class Item:
                 for method in methods:
                     if (row, method) not in self.absent:
                         yield Cell(paper, self.name, row, method, trial)
+
+
+def _rounded(value: Any) -> Any:
+    """Return a setting with 12 digits of each number: NumPy's powers differ in the last bit between processors."""
+    if isinstance(value, Mapping):
+        return {key: _rounded(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_rounded(inner) for inner in value]
+    return float(f"{value:.12g}") if isinstance(value, float) else value
 
 
 @dataclass(frozen=True)

@@ -54,8 +54,8 @@ WIDTHS = tuple(np.geomspace(0.1, 100.0, 10).tolist())  # sigma
 RIDGE = 1e-8  # where it is given
 N_FOLDS, FAST_N_FOLDS = 5, 3
 CV_WIDTHS, FAST_CV_WIDTHS = WIDTHS, WIDTHS[4::2]
-RIDGES, FAST_RIDGES = tuple((10.0 ** np.arange(-8.0, 0.0)).tolist()), (1e-6, 1e-3)
-COSTS, FAST_COSTS = tuple((10.0 ** np.arange(-1.0, 5.0)).tolist()), (1.0, 100.0)
+RIDGES, FAST_RIDGES = (1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1), (1e-6, 1e-3)
+COSTS, FAST_COSTS = (0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0), (1.0, 100.0)
 DEFAULT = "RKDAClassifier, default"
 
 Sample = tuple[np.ndarray, np.ndarray]
