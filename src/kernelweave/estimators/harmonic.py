@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
 from ..kernels.base import ALL, BoundKernel, require_kernel
-from ..kernels.checks import require_finite
+from ..kernels.checks import is_symmetric, require_finite
 from ..kernels.defaults import neighbor_metric
 from ..kernels.graph import EDGE_WEIGHTS, METRICS, neighbor_graph
 from ..kernels.library import KernelLibrary
@@ -35,7 +35,6 @@ REMEDIES = {
     ),
 }
 MATRICES = 4  # of all rows by all rows, that an elimination has in memory
-ASYMMETRY = 1e-6  # of a kernel, relative to its largest value: rounding of float32
 GRAPH_CONSTRAINTS = {
     "n_neighbors": COUNT,
     "kernel": READ_LATER,
@@ -425,7 +424,8 @@ def distributions(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
 
 def _similarities(owner: str, kernel: BoundKernel, name: str) -> np.ndarray:
     """Return the kernel at all rows as weights of edges; refuse one that is none."""
-    W = kernel.block(ALL, ALL).astype(np.float64, copy=False)
+    K = kernel.block(ALL, ALL)
+    W = K.astype(np.float64, copy=False)
     np.fill_diagonal(W, 0.0)
     lowest, largest = float(W.min()), float(W.max())
     require_finite(np.array([lowest, largest]), name)
@@ -434,6 +434,6 @@ def _similarities(owner: str, kernel: BoundKernel, name: str) -> np.ndarray:
             f"The kernel {name} has negative values, {lowest:.3g} the lowest; {owner} takes them for weights of edges. "
             "Pass one that has none, such as RBF(), or kernel=None for the graph of nearest neighbours."
         )
-    if not np.allclose(W, W.T, rtol=0.0, atol=ASYMMETRY * largest):
+    if not is_symmetric(W, float(np.finfo(K.dtype).eps)):
         raise ValueError(f"The kernel {name} is not symmetric; {owner} takes its values for weights of edges.")
     return W

@@ -24,6 +24,7 @@ import numpy as np
 from sklearn import get_config
 
 from .base import ALL, BLOCK_SHARE, BoundKernel, Rows, count
+from .checks import require_finite
 from .expansion import CombinedKernel
 
 CONSTANT = 1000.0  # times the precision of the largest value: columns that deviate by less are constant up to rounding
@@ -140,7 +141,7 @@ class BoundLibrary:
                 scores = _strips(block, lambda strip: strip.T @ V)
             del block  # so that one block at a time is in memory
             first = columns.start if isinstance(columns, slice) else int(columns[0])
-            self._refuse_not_finite(scores, first // self.n_rows)
+            require_finite(scores, self.entries[first // self.n_rows].name)
             yield columns, scores
 
     def column_norms(self, weight: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -157,7 +158,7 @@ class BoundLibrary:
         for columns, block in self._walk(rows):
             largest = np.maximum(block.max(axis=0), -block.min(axis=0)).astype(np.float64)  # no copy of the block
             p = columns.start // self.n_rows
-            self._refuse_not_finite(largest, p)
+            require_finite(largest, self.entries[p].name)
             rounding[p] = max(rounding[p], CONSTANT * np.finfo(block.dtype).eps * largest.max())
             unit = np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
             squares = np.empty(len(unit))
@@ -177,7 +178,7 @@ class BoundLibrary:
         for p, kernel in enumerate(self.kernels):
             for part in self._parts(len(rows), len(rows)):
                 out[p] += np.vdot(V[part], _strips(kernel.block(rows, rows[part]), lambda strip: strip.T @ V))
-            self._refuse_not_finite(out[p], p)
+            require_finite(out[p], self.entries[p].name)
         return out
 
     def frobenius(self, rows: np.ndarray) -> np.ndarray:
@@ -190,7 +191,7 @@ class BoundLibrary:
                 for q in range(p, len(blocks)):
                     out[p, q] += left @ blocks[q]
         for p, squared in enumerate(np.diag(out)):
-            self._refuse_not_finite(squared, p)
+            require_finite(squared, self.entries[p].name)
         return out + np.triu(out, 1).T
 
     def combine(self, weights: np.ndarray, rows: Rows, cols: Rows) -> np.ndarray:
@@ -246,13 +247,6 @@ class BoundLibrary:
     def _row_numbers(self, rows: Any) -> np.ndarray:
         """Return row numbers from what may be a mask or a list."""
         return np.arange(self.n_rows)[rows]
-
-    def _refuse_not_finite(self, values: np.ndarray | float, kernel: int) -> None:
-        if not np.isfinite(values).all():
-            raise ValueError(
-                f"The kernel {self.entries[kernel].name} gave values that are not finite (NaN or inf). Check the "
-                "function or matrix it is made from, or scale the features: large values overflow in polynomials."
-            )
 
 
 class _BlockCache:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-ASYMMETRY = 1e-8  # of the largest entry: differences across the diagonal up to this are rounding
+ASYMMETRY = 1e-8  # of the largest entry, or ten times the precision of the values: differences up to this are rounding
 NEGATIVE, ROUNDINGS = 1e-9, 10.0  # of the trace, and times the precision: eigenvalues above minus this are rounding
 EPS = float(np.finfo(float).eps)
 STRIP = 64  # rows
 
 
-def require_finite(values: np.ndarray, name: str, where: str = "") -> None:
+def require_finite(values: np.ndarray | float, name: str, where: str = "") -> None:
     """Refuse kernel values that are NaN or infinite; ``where`` says at which rows, if not at those of the fit."""
     if not np.isfinite(values).all():
         raise ValueError(
@@ -20,9 +20,9 @@ def require_finite(values: np.ndarray, name: str, where: str = "") -> None:
         )
 
 
-def require_symmetric(K: np.ndarray, name: str, owner: str) -> None:
-    """Refuse a matrix that is not symmetric up to rounding."""
-    if not is_symmetric(K):
+def require_symmetric(K: np.ndarray, name: str, owner: str, rounding: float | None = None) -> None:
+    """Refuse a matrix that is not symmetric up to the relative rounding of its values."""
+    if not is_symmetric(K, rounding):
         raise ValueError(
             f"The kernel {name} is not symmetric, and {owner} needs symmetric, positive semi-definite kernels. "
             f"{remedy(owner)}"
@@ -31,19 +31,20 @@ def require_symmetric(K: np.ndarray, name: str, owner: str) -> None:
 
 def require_semidefinite(K: np.ndarray, name: str, owner: str, rounding: float = EPS) -> None:
     """Refuse a matrix that is not symmetric and positive semi-definite up to rounding."""
-    require_symmetric(K, name, owner)
+    require_symmetric(K, name, owner, rounding)
     if not is_semidefinite(K, rounding):
         raise ValueError(f"The kernel {name} is not positive semi-definite, as {owner} requires. {remedy(owner)}")
 
 
-def is_symmetric(K: np.ndarray) -> bool:
-    """Return whether a matrix is symmetric up to rounding."""
+def is_symmetric(K: np.ndarray, rounding: float | None = None) -> bool:
+    """Return whether a matrix is symmetric up to the relative rounding of its values, by default that of its type."""
+    rounding = float(np.finfo(K.dtype).eps) if rounding is None else rounding
     differs = largest = 0.0
     for start in range(0, len(K), STRIP):  # strips stay in the processor's cache
         rows = K[start : start + STRIP, : start + STRIP]
         differs = max(differs, float(np.abs(rows - K[: start + STRIP, start : start + STRIP].T).max()))
         largest = max(largest, float(np.abs(rows).max()))
-    return differs <= ASYMMETRY * largest
+    return differs <= max(ASYMMETRY, ROUNDINGS * rounding) * largest
 
 
 def is_semidefinite(K: np.ndarray, rounding: float = EPS) -> bool:

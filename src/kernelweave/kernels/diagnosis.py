@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.linalg import eigvalsh_tridiagonal
 
+from .checks import is_symmetric
+
 LANCZOS_STEPS = 300  # on 50 kernel matrices of up to 2000 rows the error was below 1e-6 of the largest eigenvalue
-SYMMETRY_TOLERANCE = 1e-6  # relative to the largest entry
 PSD_TOLERANCE = 1e-8  # relative to the largest eigenvalue: rounding of a PSD matrix stays above minus this
 PSD_TOLERANCE_SINGLE = 1e-5  # the same for values in single precision
 
@@ -56,17 +57,17 @@ def diagnose(library: Any, rng: np.random.Generator) -> list[KernelDiagnosis]:
         block = kernel.block(rows, rows)
         tolerance = PSD_TOLERANCE if block.dtype == np.float64 else PSD_TOLERANCE_SINGLE
         K = block.astype(np.float64)
-        is_symmetric = bool(np.abs(K - K.T).max() <= SYMMETRY_TOLERANCE * np.abs(K).max())
+        symmetric = is_symmetric(K, float(np.finfo(block.dtype).eps))
         smallest, largest = _extreme_eigenvalues(0.5 * (K + K.T), rng)
         other = int(alignment[p].argmax())
         reports.append(
             KernelDiagnosis(
                 name=entry.name,
                 source=entry.source,
-                is_symmetric=is_symmetric,
+                is_symmetric=symmetric,
                 smallest_eigenvalue=smallest,
                 largest_eigenvalue=largest,
-                is_psd=is_symmetric and smallest >= -tolerance * max(abs(largest), abs(smallest)),
+                is_psd=symmetric and smallest >= -tolerance * max(abs(largest), abs(smallest)),
                 mean_diagonal=float(np.trace(K) / len(K)),
                 redundancy=float(alignment[p, other]),
                 most_like=library.entries[other].name if len(library.entries) > 1 else "",

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from .base import BoundKernel, BoundSum, batches
+from .checks import require_finite
 
 
 class CombinedKernel(BoundSum):
@@ -145,10 +146,7 @@ class KernelExpansion:
             width = max(bound.n_rows, bound.n_evaluations) + X.shape[1]  # the block, and the rows it is computed from
             for rows in batches(X.shape[0], width):
                 values = bound.against(X[rows])
-                if not np.isfinite(values).all():
-                    raise ValueError(
-                        f"The kernel {groups[0].name} gave values that are not finite (NaN or inf) on the new rows."
-                    )
+                require_finite(values, groups[0].name, " on new rows")
                 for group in groups:
                     yield rows, group, values
 

@@ -29,6 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
 from .base import BoundKernel, Kernel, batches
+from .checks import require_finite
 
 # A row of whose k(x, x) the anchors before it leave a smaller share t is no anchor. A kernel value is then off by at
 # most t between two such rows, and by sqrt(t) against a new row far from all. Measured on Gaussian kernels of two to
@@ -164,11 +165,8 @@ def _drawn(n_rows: int, n_drawn: int, rng: np.random.Generator) -> np.ndarray:
 def _divided_by_lengths(K: np.ndarray, recipe: Kernel) -> np.ndarray:
     """Divide ``K`` by the lengths of its rows, in place, and return them; rows without length become zero."""
     squared = np.diag(K).copy()
-    if not np.isfinite(K.sum()) and not np.isfinite(K).all():
-        raise ValueError(
-            f"{recipe!r} has no features: it gave values that are not finite (NaN or inf). Check the function or "
-            "matrix it is made from, or scale the features."
-        )
+    if not np.isfinite(K.sum()):  # cheaper than to look at every value
+        require_finite(K, repr(recipe))
     largest = np.abs(squared).max()
     lengths = np.sqrt(np.maximum(squared, 0.0))
     # |k(x, z)|^2 is at most k(x, x) k(z, z), which is rounding here.

@@ -40,6 +40,7 @@ from scipy import linalg
 
 from ..parameters import check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel
+from .checks import is_symmetric, require_finite
 from .features import FeatureMap
 from .lowrank import landmark_rows
 from .manifold import is_precomputed
@@ -50,7 +51,6 @@ STRIP_BYTES = 2**22  # of kernel values, in double precision, that are worked on
 RELATIVE_CUT = 1e-7
 ROUNDINGS = 10  # units in the last place of the kernel's values that are no smaller than the cut: single precision
 SMALLEST_EIGENVALUE = 1e-10  # the same for the eigenvectors asked for, of which 1 / eigenvalue enlarges rounding
-ASYMMETRY = 1e-6  # of the largest entry
 SHARE_ROUNDING = 1e-12  # 0.07 of 100 rows are 7, though the product of the two is 7.000000000000001
 
 
@@ -168,7 +168,7 @@ def eigenbasis(
     check_parameters(
         "eigenbasis", given, {"kind": one_of("kernel", "laplacian"), "landmarks": one_of("kmeans", "uniform")}
     )
-    name = "The kernel" if recipe is None else repr(recipe)
+    name = "without a name" if recipe is None else repr(recipe)
     if n_landmarks is None or n_landmarks >= kernel.n_rows:
         basis, V = _exact(kernel, n_vectors, kind, name)
     else:
@@ -209,7 +209,7 @@ def _from_landmarks(
         sums = np.zeros(len(anchors))
         for _, C in columns:
             sums += C.sum(axis=0, dtype=np.float64)
-        _require_finite(sums, name)
+        require_finite(sums, name)
         degree = R @ (R.T @ sums)
     gram = np.zeros((len(anchors),) * 2)
     for _, C in columns:
@@ -219,7 +219,7 @@ def _from_landmarks(
             _require_degrees(not C[inverse == 0].any(), name)
             C = C * inverse[:, None]
         gram += C.T @ C  # the long product
-    _require_finite(gram, name)
+    require_finite(gram, name)
     gram = R.T @ gram @ R
     eigenvalues, E = _leading(gram, n_vectors, _share(SMALLEST_EIGENVALUE, dtype))
     basis = EigenBasis(kernel.restrict(anchors), R @ (E / np.sqrt(eigenvalues)), degree, eigenvalues)
@@ -289,23 +289,15 @@ def _share(share: float, dtype: Any) -> float:
 def _symmetric(values: np.ndarray, name: str) -> np.ndarray:
     """Return a kernel matrix in double precision; refuse one that is not symmetric up to rounding."""
     K = values.astype(np.float64, copy=False)
-    _require_finite(K.sum(), name)
-    if np.abs(K - K.T).max(initial=0.0) > ASYMMETRY * np.abs(K).max(initial=0.0):
-        raise ValueError(f"{name} has no eigenfunctions: its matrix is not symmetric. Use a symmetric kernel.")
+    require_finite(K.sum(), name)
+    if len(K) and not is_symmetric(K, float(np.finfo(values.dtype).eps)):
+        raise ValueError(f"The kernel {name} is not symmetric, so that it has no eigenfunctions. Use a symmetric one.")
     return K
-
-
-def _require_finite(values: Any, name: str) -> None:
-    if not np.isfinite(values).all():
-        raise ValueError(
-            f"{name} has no eigenfunctions: it gave values that are not finite (NaN or inf). Check the function or "
-            "matrix it is made from, or scale the features."
-        )
 
 
 def _require_degrees(are_positive: bool, name: str) -> None:
     if not are_positive:
         raise ValueError(
-            f"{name} has rows whose values sum to zero or less, so that the normalised Laplacian is not defined. Use a "
-            "kernel without negative values, such as RBF()."
+            f"The kernel {name} has rows whose values sum to zero or less, so that the normalised Laplacian is not "
+            "defined. Use a kernel without negative values, such as RBF()."
         )

@@ -1,20 +1,29 @@
+import inspect
+import sys
+from pathlib import Path
+
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import check_is_fitted
 
+import kernelweave
 from kernelweave import (
     RBF,
     CGBoostClassifier,
     KernelLibrary,
     Linear,
-    MKLClassifier,
     OnColumns,
     Polynomial,
     SSMKClassifier,
 )
+from kernelweave.estimators.shared.base import KernelEstimator
 
 Y = np.array([0, 0, 0, 1, -1, 2, 2])
+PACKAGE = str(Path(kernelweave.__file__).parent)
+PUBLIC = [getattr(kernelweave, name) for name in kernelweave.__all__]
+ESTIMATORS = [value for value in PUBLIC if inspect.isclass(value) and issubclass(value, KernelEstimator)]
 
 
 def test_setting_a_nested_parameter_leaves_shared_recipes_alone():
@@ -52,17 +61,44 @@ def test_score_without_a_labeled_row_is_refused():
     assert model.score(X, Y) == 1.0
 
 
-def test_a_first_fit_that_is_interrupted_leaves_no_model():
-    def interrupt(state):
-        raise KeyboardInterrupt
+class Interruption:
+    """Counts the calls of functions of this package, and interrupts one of them."""
 
-    X, y = np.arange(20.0)[:, None], np.arange(20) % 2
-    model = MKLClassifier(callback=interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    with pytest.raises(NotFittedError):
-        model.predict(X)
-    assert model.set_params(callback=None).fit(X, y).predict(X).shape == (20,)
+    def __init__(self, at=None):
+        self.n_calls, self.at = 0, at
+
+    def __enter__(self):
+        sys.setprofile(self)
+        return self
+
+    def __exit__(self, *given):
+        sys.setprofile(None)
+
+    def __call__(self, frame, event, argument):
+        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+            self.n_calls += 1
+            if self.n_calls == self.at:
+                raise KeyboardInterrupt
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: estimator.__name__)
+def test_a_fit_that_is_interrupted_anywhere_leaves_the_estimator_as_it_was(estimator):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
+    model = estimator(random_state=0)
+    fitted = estimator(random_state=0).fit(X, y)
+    with Interruption() as whole:  # the first fit may have compiled and imported
+        fitted.fit(X, y)
+    for share in (0.02, 0.3, 0.7, 0.9, 0.99):
+        with pytest.raises(KeyboardInterrupt), Interruption(at=max(1, int(share * whole.n_calls))):
+            model.fit(X, y)
+        with pytest.raises(NotFittedError):
+            check_is_fitted(model)
+        before = {name: id(value) for name, value in vars(fitted).items()}
+        with pytest.raises(KeyboardInterrupt), Interruption(at=max(1, int(share * whole.n_calls))):
+            fitted.fit(X, y)
+        assert {name: id(value) for name, value in vars(fitted).items()} == before
 
 
 def test_validation_rows_must_have_the_columns_of_the_fit_at_hand_and_not_of_an_earlier_one():
