@@ -1,3 +1,5 @@
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 
@@ -17,6 +19,7 @@ from kernelweave.parameters import (
     Constraint,
     check_parameters,
     one_of,
+    read_options,
 )
 
 NAN = float("nan")
@@ -55,3 +58,15 @@ def test_the_first_wrong_parameter_is_named_with_what_came_and_what_was_expected
     constraints = {"C": POSITIVE, "loss": one_of("hinge"), "never": Constraint(lambda value: False, ("nothing",))}
     with pytest.raises(ValueError, match=r'^Model got loss=3; expected "hinge"\.$'):
         check_parameters("Model", {"never": 0, "C": 1.0, "loss": 3}, constraints)
+
+
+def test_options_take_the_parameters_that_they_name_and_what_is_given_beside():
+    @dataclass(frozen=True)
+    class Options:
+        owner: str
+        tol: float
+        max_iter: int = 7
+
+    options = read_options(Options, {"tol": 0.1, "kernels": None}, owner="Model")
+    assert options == Options("Model", 0.1, 7)
+    assert read_options(Options, {"tol": 0.1, "max_iter": 3}, owner="Model", tol=0.5) == Options("Model", 0.5, 3)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Any, TypeVar
 
 import numpy as np
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,12 @@ def check_parameters(owner: str, values: Mapping[str, Any], constraints: Mapping
     """
     for name, constraint in constraints.items():
         require(owner, name, values[name], constraint.holds(values[name]), constraint.expected)
+
+
+def read_options(kind: type[T], values: Mapping[str, Any], **others: Any) -> T:
+    """Return options, a dataclass: ``others``, and the parameters that its further fields are named after."""
+    named = {field.name: values[field.name] for field in fields(kind) if field.name in values}  # type: ignore[arg-type]
+    return kind(**(named | others))
 
 
 def require(owner: str, name: str, value: Any, holds: bool, expected: str) -> None:

@@ -8,7 +8,7 @@ from ..kernels.defaults import given_kernel, neighbor_metric
 from ..kernels.library import KernelLibrary
 from ..kernels.manifold import ManifoldKernel
 from ..labels import partition
-from ..parameters import POSITIVE, READ_LATER, one_of
+from ..parameters import POSITIVE, READ_LATER, one_of, read_options
 from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions, classification_problem, fit_machine
 from .shared.outputs import KernelClassifier, transduced_classes
 from .shared.sample import bind, read_sample
@@ -143,12 +143,10 @@ class LapSVMClassifier(KernelClassifier):
         self
         """
         self._check_parameters()
-        options = MachineOptions(
-            type(self).__name__,
-            scale=self.scale,
-            dtype=self.dtype,
-            tol=self.tol,
-            max_iter=self.max_iter,
+        options = read_options(
+            MachineOptions,
+            self.get_params(deep=False),
+            owner=type(self).__name__,
             memory_advice="SSMKClassifier, which reads kernels by blocks",
         )
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)

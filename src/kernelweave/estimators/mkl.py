@@ -8,7 +8,7 @@ from typing import Any, Self
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ..kernels.defaults import as_library
-from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER, one_of
+from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
 from ..solvers.machines.kernel_weights import MKLState
 from .shared.machine import (
     MACHINE_CONSTRAINTS,
@@ -193,18 +193,8 @@ class MKLClassifier(KernelClassifier):
         self
         """
         self._check_parameters()
-        options = MachineOptions(
-            type(self).__name__,
-            scale=self.scale,
-            dtype=self.dtype,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            norm=float(self.norm),
-            weighting=self.weights,
-            solver=self.solver,
-            callback=self.callback,
-            verbose=self.verbose,
-        )
+        owner, params = type(self).__name__, self.get_params(deep=False)
+        options = read_options(MachineOptions, params, owner=owner, weighting=self.weights, norm=float(self.norm))
         cost, squared = None if isinstance(self.C, str) else self.C, self.loss == "squared_hinge"
         if cost is None and (not squared or options.norm != 1 or self.weights == "uniform"):
             raise ValueError(
@@ -321,18 +311,8 @@ class MKLRegressor(KernelRegressor):
         self
         """
         self._check_parameters()
-        options = MachineOptions(
-            type(self).__name__,
-            scale=self.scale,
-            dtype=self.dtype,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            norm=float(self.norm),
-            weighting=self.weights,
-            solver=self.solver,
-            callback=self.callback,
-            verbose=self.verbose,
-        )
+        owner, params = type(self).__name__, self.get_params(deep=False)
+        options = read_options(MachineOptions, params, owner=owner, weighting=self.weights, norm=float(self.norm))
         sample = read_sample(self._read_rows(X, PRECISION), read_all_numbers(y, options.owner), sample_weight)
         library = as_library(self.kernels)
         bound = bind(library, sample, self._rng())

@@ -20,7 +20,7 @@ from ..labels import partition
 from ..parameters import READ_LATER, Constraint, is_count, is_positive, require
 from ..solvers.columns.loop import RoundState
 from .cg_boost import CGBoostClassifier, CGBoostRegressor
-from .shared.cg_boost import CG_BOOST_CONSTRAINTS, class_problems, fit_cg_boost, precisions, read_options
+from .shared.cg_boost import CG_BOOST_CONSTRAINTS, cg_boost_options, class_problems, fit_cg_boost, precisions
 from .shared.early_stopping import require_validation
 from .shared.mixture import REMEDIES
 from .shared.outcome import warn_unless_converged
@@ -254,7 +254,7 @@ class CGBoostClassifierCV(KernelClassifier):
         params = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
         base = CGBoostClassifier(**params)
         params = base.get_params(deep=False)
-        tol = read_options(owner, params).tol
+        tol = cg_boost_options(owner, params).tol
         sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
         scorer, rng = check_scoring(base, scoring=self.scoring), self._rng()
         (X,) = indexable(X)  # some sparse formats have no rows to take

@@ -12,7 +12,18 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..kernels.defaults import as_library, discriminant_library
 from ..labels import Partition, partition
-from ..parameters import CALLBACK, COUNT, NONE, POSITIVE, READ_LATER, VERBOSE, is_positive, one_of, require
+from ..parameters import (
+    CALLBACK,
+    COUNT,
+    NONE,
+    POSITIVE,
+    READ_LATER,
+    VERBOSE,
+    is_positive,
+    one_of,
+    read_options,
+    require,
+)
 from ..solvers.discriminant.simplex_newton import SimplexState
 from ..warn import warn_caller
 from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
@@ -261,20 +272,15 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
             )
 
     def _options(self, labels: Partition, weight: np.ndarray) -> DiscriminantOptions:
-        return DiscriminantOptions(
+        return read_options(
+            DiscriminantOptions,
+            self.get_params(deep=False),
             owner=type(self).__name__,
             ridge=None if isinstance(self.ridge, str) else float(self.ridge),
             weighting=self.weights,
-            formulation=self.formulation,
-            scatter=self.scatter,
             priors=class_priors(type(self).__name__, self.priors, labels, weight),
             shrinks=self.priors is not None,
             calibrated=self.threshold == "calibrated",
-            tol=self.tol,
-            max_iter=self.max_iter,
-            dtype=self.dtype,
-            callback=self.callback,
-            verbose=self.verbose,
         )
 
 

@@ -17,7 +17,7 @@ from ..solvers.columns.loop import RoundState
 from ..solvers.margin import classification_rows, regression_rows
 from .shared.centers import Centers, choose_centers
 from .shared.formulation import Formulation
-from .shared.mixture import MIXTURE_CONSTRAINTS, MixtureOptions, fit_mixture
+from .shared.mixture import MIXTURE_CONSTRAINTS, fit_mixture, mixture_options
 from .shared.outputs import KernelClassifier, KernelRegressor, transduced_classes, transduced_numbers
 from .shared.sample import bind, class_weights, read_sample
 
@@ -188,7 +188,7 @@ class SSMKClassifier(KernelClassifier):
         self
         """
         self._check_parameters()
-        options = MixtureOptions.read(type(self).__name__, self.get_params(deep=False), Formulation())
+        options = mixture_options(type(self).__name__, self.get_params(deep=False), Formulation())
         rng = self._rng()
         sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled), sample_weight)
         library, centers = choose_columns(self.kernels, choose_centers(self.centers, sample, rng))
@@ -298,7 +298,7 @@ class SSMKRegressor(KernelRegressor):
         self
         """
         self._check_parameters()
-        options = MixtureOptions.read(type(self).__name__, self.get_params(deep=False), Formulation())
+        options = mixture_options(type(self).__name__, self.get_params(deep=False), Formulation())
         rng = self._rng()
         sample = read_sample(self._read_rows(X), partition_targets(y), sample_weight)
         library, centers = choose_columns(self.kernels, choose_centers(self.centers, sample, rng))

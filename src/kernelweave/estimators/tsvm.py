@@ -9,7 +9,7 @@ from ..kernels.base import require_kernel
 from ..kernels.defaults import as_library, landmark_kernel, transductive_library
 from ..kernels.library import KernelLibrary
 from ..labels import partition
-from ..parameters import READ_LATER
+from ..parameters import READ_LATER, read_options
 from .shared.machine import PRECISION, WEIGHTS_CONSTRAINTS, MachineOptions
 from .shared.outputs import KernelClassifier
 from .shared.sample import bind, class_shares, read_sample
@@ -175,28 +175,11 @@ class TSVMClassifier(KernelClassifier):
         owner = type(self).__name__
         if self.kernel is not None:
             require_kernel(owner, self.kernel)
-        machine = MachineOptions(
-            owner,
-            scale=self.scale,
-            dtype=self.dtype,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            callback=self.callback,
-            verbose=self.verbose,
-        )
+        params = self.get_params(deep=False)
+        machine = read_options(MachineOptions, params, owner=owner)
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
-        options = TransductionOptions(
-            machine,
-            C=self.C,
-            s=self.s,
-            C_unlabeled=self.C_unlabeled,
-            class_prior=self.class_prior,
-            shares=class_shares(owner, self.class_prior, sample.partition),
-            class_weight=self.class_weight,
-            annealing=self.annealing,
-            safe=self.safe,
-            n_restarts=self.n_restarts,
-        )
+        shares = class_shares(owner, self.class_prior, sample.partition)
+        options = read_options(TransductionOptions, params, machine=machine, shares=shares)
         library = KernelLibrary([landmark_kernel(sample.X) if self.kernel is None else self.kernel])
         rng = self._rng()
         fit = fit_transduction(bind(library, sample, rng), sample, options, rng)
@@ -335,31 +318,11 @@ class TSVMMKLClassifier(KernelClassifier):
         """
         self._check_parameters()
         owner = type(self).__name__
-        machine = MachineOptions(
-            owner,
-            scale=self.scale,
-            dtype=self.dtype,
-            tol=self.tol,
-            max_iter=self.max_iter,
-            norm=float(self.norm),
-            weighting=self.weights,
-            solver=self.solver,
-            callback=self.callback,
-            verbose=self.verbose,
-        )
+        params = self.get_params(deep=False)
+        machine = read_options(MachineOptions, params, owner=owner, weighting=self.weights, norm=float(self.norm))
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
-        options = TransductionOptions(
-            machine,
-            C=self.C,
-            s=self.s,
-            C_unlabeled=self.C_unlabeled,
-            class_prior=self.class_prior,
-            shares=class_shares(owner, self.class_prior, sample.partition),
-            class_weight=self.class_weight,
-            annealing=self.annealing,
-            safe=self.safe,
-            n_restarts=self.n_restarts,
-        )
+        shares = class_shares(owner, self.class_prior, sample.partition)
+        options = read_options(TransductionOptions, params, machine=machine, shares=shares)
         library = transductive_library(sample.X) if self.kernels is None else as_library(self.kernels)
         rng = self._rng()
         fit = fit_transduction(bind(library, sample, rng), sample, options, rng)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kernelweave import RBF, CGBoostClassifier, Linear
-from kernelweave.estimators.shared.cg_boost import class_problems, fit_cg_boost, precisions, read_options
+from kernelweave.estimators.shared.cg_boost import cg_boost_options, class_problems, fit_cg_boost, precisions
 from kernelweave.estimators.shared.sample import Rows, read_sample
 from kernelweave.labels import partition
 
@@ -44,9 +44,9 @@ def test_rows_of_an_rkhs_are_read_in_double_precision():
 @pytest.mark.parametrize("penalty, tol", [("l1", 1e-6), ("l2", 0.1), ("rkhs", 0.01)])
 def test_the_tolerance_that_is_not_given_depends_on_the_norm(penalty, tol):
     params = CGBoostClassifier(penalty=penalty).get_params(deep=False)
-    assert read_options("test", params).tol == tol
-    assert read_options("test", params | {"tol": 0.5}).tol == 0.5
-    assert read_options("test", params, chooses_margin=True).formulation.chooses_margin
+    assert cg_boost_options("test", params).tol == tol
+    assert cg_boost_options("test", params | {"tol": 0.5}).tol == 0.5
+    assert cg_boost_options("test", params, chooses_margin=True).formulation.chooses_margin
 
 
 def test_fits_of_a_path_are_those_of_estimators_alone(sample):

@@ -17,7 +17,7 @@ from .base import FLOATS
 from .centers import choose_centers
 from .early_stopping import Validation
 from .formulation import Formulation
-from .mixture import MIXTURE_CONSTRAINTS, REMEDIES, MixtureFit, MixtureOptions, MixturePath
+from .mixture import MIXTURE_CONSTRAINTS, REMEDIES, MixtureFit, MixtureOptions, MixturePath, mixture_options
 from .outcome import warn_unless_converged
 from .sample import Sample, bind, class_weights
 
@@ -65,7 +65,7 @@ def fit_cg_boost(
     library : KernelLibrary
     fits : list of MixtureFit
     """
-    options = read_options(owner, params, chooses_margin=chooses_margin)
+    options = cg_boost_options(owner, params, chooses_margin=chooses_margin)
     centers = choose_centers(params["centers"], sample, rng, every_row=params["penalty"] == "rkhs")
     library = as_library(params["kernels"])
     bound = bind(library, centers.sample, rng, params["cache_size"])
@@ -77,7 +77,7 @@ def fit_cg_boost(
     return library, fits
 
 
-def read_options(owner: str, params: Mapping[str, Any], *, chooses_margin: bool = False) -> MixtureOptions:
+def cg_boost_options(owner: str, params: Mapping[str, Any], *, chooses_margin: bool = False) -> MixtureOptions:
     """Return the options of a fit; refuse parameters that do not go together."""
     if params["positive"] and params["penalty"] == "rkhs":
         raise ValueError(
@@ -85,7 +85,7 @@ def read_options(owner: str, params: Mapping[str, Any], *, chooses_margin: bool 
             'positive=False, or use "l1" or "l2".'
         )
     formulation = Formulation(params["penalty"], params["positive"], params["intercept"], chooses_margin)
-    return MixtureOptions.read(owner, params, formulation, params["pricing"])
+    return mixture_options(owner, params, formulation, params["pricing"])
 
 
 def precisions(penalty: str) -> tuple[str, ...]:

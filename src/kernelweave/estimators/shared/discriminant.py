@@ -45,7 +45,7 @@ REMEDIES = {
 
 @dataclass(frozen=True)
 class DiscriminantOptions:
-    """What a discriminant is asked for.
+    """What a discriminant is asked for, as the parameters of the estimator say.
 
     Attributes
     ----------
@@ -53,17 +53,12 @@ class DiscriminantOptions:
         Who asks, for messages.
     ridge : float or None
         None: learned.
-    weighting : {"learn", "uniform", "auto"}
-    formulation : {"exact", "joint"}
-    scatter : {"total", "within"}
     priors : ndarray of shape (n_classes,)
         Shares of the classes.
     shrinks : bool
         Whether centroids are where rows get that are projected by the others.
     calibrated : bool
         Whether the threshold between two classes is where such rows make the fewest errors.
-    tol, max_iter, dtype, callback, verbose
-        As the parameters of the estimator.
     """
 
     owner: str
@@ -117,22 +112,7 @@ class NearestCentroid:
 
 @dataclass(frozen=True, eq=False)
 class DiscriminantFit:
-    """A discriminant; fields as the attributes of the estimator.
-
-    Attributes
-    ----------
-    expansion : KernelExpansion
-        The projections, as functions of a row.
-    intercept : ndarray of shape (n_components,)
-    n_evaluations : int
-    scalings : ndarray of shape (n_given, n_components)
-    ridge : float
-    n_solves : int
-        Cholesky factorisations.
-    by_kernel : KernelWeights
-    centers : NearestCentroid
-    outcome : Outcome
-    """
+    """A discriminant; fields as the attributes of the estimator, ``expansion`` being its projections."""
 
     expansion: KernelExpansion
     intercept: np.ndarray

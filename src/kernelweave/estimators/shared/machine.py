@@ -56,27 +56,9 @@ TINY = float(np.finfo(float).tiny)
 
 @dataclass(frozen=True)
 class MachineOptions:
-    """How machines and the weights of their kernels are learned.
+    """How machines and the weights of their kernels are learned, as the parameters of the estimators say.
 
-    Attributes
-    ----------
-    owner : str
-        The estimator, for messages.
-    scale : {"trace", "variance"} or None
-        What kernels are divided by.
-    dtype : {"float64", "float32"}
-        In which they are kept.
-    tol : float
-    max_iter : int
-    norm : float
-        Of the weights, at most 1.
-    weighting : {"shared", "per_class", "uniform"}
-        Learned for all outputs together, learned for each, or equal.
-    solver : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}
-    callback : callable or None
-    verbose : int
-    memory_advice : str
-        What to use where the kernels do not fit into the memory.
+    ``owner`` is the estimator, for messages; ``memory_advice`` what to use where kernels do not fit into the memory.
     """
 
     owner: str
@@ -130,23 +112,7 @@ class MachineProblem:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MachineFit:
-    """A machine, and how it was reached; fields as the attributes of the estimators.
-
-    Attributes
-    ----------
-    expansion, intercept, n_evaluations
-        The model that predicts, and the kernel values that one row costs.
-    weights, kernel_weights, source_weights
-        As in `KernelWeights`.
-    dual, support
-        As in `Duals`.
-    objective, certificate, status, n_iter, history
-        As in `Outcome`.
-    n_solves : int
-        How often machines were trained.
-    C : float or ndarray of shape (n_outputs,)
-        The cost, given or learned.
-    """
+    """A machine, and how it was reached; fields as the attributes of the estimators."""
 
     expansion: KernelExpansion
     intercept: np.ndarray

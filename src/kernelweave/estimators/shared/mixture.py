@@ -9,14 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
 
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
-from ...parameters import CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, Constraint, is_nonnegative, one_of
+from ...parameters import (
+    CALLBACK,
+    COUNT,
+    JOBS,
+    NONE,
+    POSITIVE,
+    READ_LATER,
+    VERBOSE,
+    Constraint,
+    is_nonnegative,
+    one_of,
+    read_options,
+)
 from ...solvers.columns.loop import SETTLING, RoundState, exact_solution, generate_columns
 from ...solvers.columns.masters import ColumnResult, Master
 from ...solvers.columns.rkhs_master import NotPSDError
@@ -53,30 +65,9 @@ MIXTURE_CONSTRAINTS = {
 
 @dataclass(frozen=True)
 class MixtureOptions:
-    """How a mixture is fitted.
+    """How a mixture is fitted: the problem of each output, and what the parameters of the estimators say."""
 
-    Attributes
-    ----------
-    title : str
-        Whose fit it is, for what is shown while it runs.
-    tol : float
-        Relative duality gap to reach.
-    formulation : Formulation
-        The problem of each output.
-    column_scale : {"std", "norm"} or None
-    pricing : {"full", "stratified"}
-        Whether a round prices all columns, or those at rows that miss their margin and of cheap kernels first.
-    max_columns : int, optional
-        Of each problem.
-    max_time : float, optional
-        Seconds.
-    n_jobs : int, optional
-        Problems solved at the same time.
-    verbose : int
-    callback : callable, optional
-    """
-
-    title: str
+    owner: str
     tol: float
     formulation: Formulation = field(default_factory=Formulation)
     column_scale: str | None = "std"
@@ -86,22 +77,6 @@ class MixtureOptions:
     n_jobs: int | None = None
     verbose: int = 0
     callback: Callable[[RoundState], object] | None = None
-
-    @classmethod
-    def read(cls, title: str, params: Mapping[str, Any], formulation: Formulation, pricing: str = "full") -> Self:
-        """Return the options among the parameters of an estimator."""
-        return cls(
-            title=title,
-            tol=TOLERANCES[formulation.penalty] if params["tol"] is None else float(params["tol"]),
-            formulation=formulation,
-            column_scale=params["column_scale"],
-            pricing=pricing,
-            max_columns=params["max_columns"],
-            max_time=params["max_time"],
-            n_jobs=params["n_jobs"],
-            verbose=params["verbose"],
-            callback=params["callback"],
-        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,6 +101,14 @@ class MixtureFit:
     n_iter: int
     rho: np.ndarray = field(metadata={"kept": False})
     results: tuple[ColumnResult, ...] = field(metadata={"kept": False})
+
+
+def mixture_options(
+    owner: str, params: Mapping[str, Any], formulation: Formulation, pricing: str = "full"
+) -> MixtureOptions:
+    """Return the options among the parameters of an estimator."""
+    tol = TOLERANCES[formulation.penalty] if params["tol"] is None else float(params["tol"])
+    return read_options(MixtureOptions, params, owner=owner, tol=tol, formulation=formulation, pricing=pricing)
 
 
 def fit_mixture(
@@ -171,7 +154,7 @@ class MixturePath:
         self.scope = f"{n_kernels} kernel{'s' * (n_kernels > 1)} x {centers.scope}"
         if options.verbose:
             announce(
-                f"{options.title}: {self.scope}; one pass over all columns takes about "
+                f"{options.owner}: {self.scope}; one pass over all columns takes about "
                 f"{bound.scan_seconds(self.labeled):.2g} s; a fit makes 10 to 40 passes"
             )
         scale = options.formulation.scales(bound, self.labeled, sample.weight, options.column_scale)
@@ -184,7 +167,7 @@ class MixturePath:
         options, curve, callback = self.options, None, self.options.callback
         if self.validation is not None:
             callback = curve = ValidationCurve(self.bound, self.validation, self._means, self.scale, callback)
-        with progress(options.verbose, options.title, callback) as hook:
+        with progress(options.verbose, options.owner, callback) as hook:
             try:
                 results = generate_columns(
                     self.masters,

@@ -68,23 +68,9 @@ TRANSDUCTION_CONSTRAINTS = (
 
 @dataclass(frozen=True, eq=False)
 class TransductionOptions:
-    """What transductive machines cost, and how they are chosen and descended to.
+    """What transductive machines cost, and how they are chosen and descended to, as the parameters say.
 
-    Attributes
-    ----------
-    machine : MachineOptions
-        How the convex machines are trained.
-    C, s : float or "cv"
-        Cost of a margin violation, and where ramps end; "cv": by labelled folds.
-    C_unlabeled : float or None
-        Cost of unlabelled rows; None: as labelled ones.
-    class_prior : "labeled", None, float or dict
-        As the user gave it: None is no balance, a string that of the labelled rows.
-    shares : ndarray of shape (n_classes,) or None
-        The shares of the classes, where they are given.
-    class_weight : None, "balanced" or dict
-    annealing, safe : bool
-    n_restarts : int
+    ``machine`` is how the convex machines are trained; ``shares`` are those of the classes, where they are given.
     """
 
     machine: MachineOptions
