@@ -23,7 +23,7 @@ from scipy.sparse import load_npz
 
 from .tables import atomic_write
 
-FORMAT = 3
+FORMAT = 4
 HARMLESS = {"numpy.dtype"}  # data that skops asks about
 UNCHECKED = {"sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"}  # Python around compiled code
 NUMERIC = ("sklearn.metrics.", "sklearn.feature_selection.")  # whose functions do nothing but compute
@@ -94,20 +94,27 @@ def load_with_about(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
     """Read a model and the plain data that were saved with it."""
     skops = require_skops()
     try:
+        with ZipFile(path) as archive:
+            written = _format_of(archive)
         types = skops.get_untrusted_types(file=path)
         foreign = _foreign(types, path)
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 - zipfile, json and skops each have errors of their own
         raise ValueError(f"{os.fspath(path)} is not a model file of kernelweave ({error}).") from None
+    if written not in (None, FORMAT):
+        raise ValueError(
+            f"{os.fspath(path)} was written by another version of kernelweave: its format is {written}, and this one "
+            f"reads {FORMAT}. Load it with the version that wrote it, or fit the model again."
+        )
     if foreign:
         raise ValueError(
             f"{os.fspath(path)} holds objects that kernelweave does not load from files: {', '.join(foreign)}. If you "
             "trust the file, load it with skops.io.load(path, trusted=[...])."
         )
+    if written is None:
+        raise ValueError(f"{os.fspath(path)} was not written by kernelweave.save.")
     content = skops.load(path, trusted=types)
-    if not isinstance(content, dict) or "model" not in content or content.get("format") != FORMAT:
-        raise ValueError(f"{os.fspath(path)} was not written by kernelweave.save, or by another version of its format.")
     return content["model"], content["about"]
 
 
@@ -118,6 +125,15 @@ def require_skops() -> Any:
     except ImportError:
         raise ImportError("Saving and loading models needs skops: pip install 'kernelweave[io]'") from None
     return skops.io
+
+
+def _format_of(archive: ZipFile) -> Any:
+    """Return the number of the format that a file says it has; None where it is none of kernelweave's."""
+    schema = json.loads(archive.read("schema.json"))
+    content = schema.get("content")
+    if not isinstance(content, dict) or not {"format", "model", "about"} <= content.keys():
+        return None
+    return json.loads(content["format"]["content"])
 
 
 def _foreign(types: list[str], file: Any) -> list[str]:
