@@ -26,7 +26,7 @@ from kernelweave import (
 from kernelweave.kernels import manifold
 from kernelweave.kernels.base import BoundKernel
 from kernelweave.kernels.graph import kernel_neighbor_graph, laplacian, neighbor_graph
-from kernelweave.kernels.lowrank import TOLERANCE
+from kernelweave.kernels.nystroem import TOLERANCE
 
 WHOLE = slice(None)
 N_ROWS, N_NEW = 50, 7

@@ -4,18 +4,14 @@ A :class:`Kernel` is a recipe: an immutable description such as ``RBF(gamma="mea
 ``kernel.bind(X, rng)`` ties it to a sample and gives a :class:`BoundKernel`, in which everything that depends on
 the sample (bandwidths, fitted transformers, the centre of a feature space) has become a number. Training and
 prediction therefore cannot disagree about it. ``bind`` never sees ``y``.
-
-Recipes form an algebra: ``a + b``, ``a * b`` and ``2.0 * a`` are recipes, because sums, products and positive
-multiples of positive semi-definite kernels are positive semi-definite.
 """
 
 from __future__ import annotations
 
-import math
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -25,7 +21,6 @@ from sklearn.base import clone
 Rows = np.ndarray | slice
 ALL = slice(None)
 BLOCK_SHARE = 0.25  # of the working memory: sums, products and normalised kernels take several blocks at a time
-SINGLE_RANGE = 1e15  # a factor up to this, or down to its inverse, leaves single precision room on both sides
 
 
 class Kernel(ABC):
@@ -147,11 +142,15 @@ class Kernel(ABC):
     def __add__(self, other: object) -> Kernel:
         if not isinstance(other, Kernel):
             return NotImplemented
-        return Sum(_terms(self, Sum) + _terms(other, Sum))
+        from .algebra import Sum  # which is made of recipes itself
+
+        return Sum((self, other))
 
     def __mul__(self, other: object) -> Kernel:
+        from .algebra import Product, Scaled
+
         if isinstance(other, Kernel):
-            return Product(_terms(self, Product) + _terms(other, Product))
+            return Product((self, other))
         if isinstance(other, numbers.Real):
             return Scaled(self, float(other))
         return NotImplemented
@@ -241,180 +240,6 @@ class BoundKernel(ABC):
         """Return the same kernel, with everything learned from the sample, that keeps only ``rows``."""
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Scaled(Kernel):
-    """A positive multiple of a kernel, written ``2.0 * kernel``.
-
-    Examples
-    --------
-    >>> from kernelweave import Linear
-    >>> 2.0 * Linear()
-    2.0 * Linear()
-    """
-
-    keeps_psd = True
-
-    kernel: Kernel
-    factor: float
-
-    def __post_init__(self) -> None:
-        if not (math.isfinite(self.factor) and self.factor > 0):
-            raise ValueError(
-                f"A kernel was multiplied by {self.factor!r}; only a positive finite number keeps it a kernel. "
-                "For differences of kernels give both to the library: the mixture chooses the signs."
-            )
-
-    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Bind the kernel and keep the factor."""
-        return BoundSum((self.kernel.bind(X, rng, sample_weight),), (self.factor,))
-
-    def __repr__(self) -> str:
-        shown = f"({self.kernel!r})" if isinstance(self.kernel, Product) else _in_product(self.kernel)
-        return f"{float(self.factor)!r} * {shown}"
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class _Composite(Kernel):
-    """A recipe made of several; users reach the parts as ``term0__gamma``, ``term1__gamma``, …"""
-
-    terms: tuple[Kernel, ...]
-
-    def __post_init__(self) -> None:
-        for term in self.terms:
-            require_kernel(type(self).__name__, term)
-        flat = [inner for term in self.terms for inner in _terms(term, type(self))]
-        object.__setattr__(self, "terms", tuple(flat))
-
-    def replace(self, **params: Any) -> Self:
-        """Return a copy with some terms, or parameters of terms, changed."""
-        if "terms" in params:
-            return type(self)(params.pop("terms")).replace(**params)
-        return super().replace(**params)
-
-    def _children(self) -> dict[str, Any]:
-        return {f"term{i}": term for i, term in enumerate(self.terms)}
-
-    def _rebuild(self, own: dict[str, Any], children: dict[str, Any]) -> Self:
-        return type(self)(tuple(children.values()))
-
-    def _bind_terms(
-        self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None
-    ) -> tuple[BoundKernel, ...]:
-        streams = rng.spawn(len(self.terms))
-        return tuple(term.bind(X, stream, sample_weight) for term, stream in zip(self.terms, streams, strict=True))
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Sum(_Composite):
-    """A sum of kernels, written ``a + b``: one kernel, not a mixture.
-
-    Examples
-    --------
-    >>> from kernelweave import Linear, Polynomial
-    >>> Linear() + Polynomial(degree=3)
-    Linear() + Polynomial(degree=3)
-    """
-
-    keeps_psd = True
-
-    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Bind each term."""
-        bound = self._bind_terms(X, rng, sample_weight)
-        return BoundSum(bound, (1.0,) * len(bound))
-
-    def __repr__(self) -> str:
-        return " + ".join(repr(term) for term in self.terms)
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Product(_Composite):
-    """An elementwise product of kernels, written ``a * b``."""
-
-    keeps_psd = True
-
-    def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Bind each factor."""
-        return BoundProduct(self._bind_terms(X, rng, sample_weight))
-
-    def __repr__(self) -> str:
-        return " * ".join(_in_product(term) for term in self.terms)
-
-
-class BoundSum(BoundKernel):
-    """The weighted sum ``sum_p w_p K_p`` of bound kernels, with fixed weights."""
-
-    def __init__(self, terms: Sequence[BoundKernel], weights: Sequence[float] | np.ndarray):
-        self.terms = tuple(terms)
-        self.weights = tuple(float(weight) for weight in weights)
-        self.n_rows = self.terms[0].n_rows
-
-    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
-        """Return the weighted sum of the terms' blocks."""
-        return self._total(term.block(rows, cols) for term in self.terms)
-
-    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        """Return the weighted sum of the terms against new rows."""
-        return self._total(term.against(X_new, cols) for term in self.terms)
-
-    def diag(self) -> np.ndarray:
-        """Return the weighted sum of the diagonals."""
-        return self._total(term.diag() for term in self.terms)
-
-    def diag_against(self, X_new: Any) -> np.ndarray:
-        """Return the weighted sum of the terms at each new row."""
-        return self._total(term.diag_against(X_new) for term in self.terms)
-
-    def restrict(self, rows: np.ndarray) -> BoundKernel:
-        """Restrict every term."""
-        return BoundSum([term.restrict(rows) for term in self.terms], self.weights)
-
-    def _total(self, parts: Any) -> np.ndarray:
-        total = None
-        for part, weight in zip(parts, self.weights, strict=True):
-            if weight != 1.0:
-                if not 1 / SINGLE_RANGE <= weight <= SINGLE_RANGE:
-                    part = part.astype(np.float64, copy=False)
-                part *= weight
-            if total is None:
-                total = part
-            elif total.dtype == part.dtype:
-                total += part
-            else:
-                total = total + part  # in the wider of the two types
-        assert total is not None  # there is at least one term
-        return total
-
-
-class BoundProduct(BoundKernel):
-    """The elementwise product of bound kernels."""
-
-    def __init__(self, terms: Sequence[BoundKernel]):
-        self.terms = tuple(terms)
-        self.n_rows = self.terms[0].n_rows
-
-    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
-        """Return the product of the factors' blocks."""
-        return math.prod((term.block(rows, cols) for term in self.terms[1:]), start=self.terms[0].block(rows, cols))
-
-    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        """Return the product of the factors against new rows."""
-        first = self.terms[0].against(X_new, cols)
-        return math.prod((term.against(X_new, cols) for term in self.terms[1:]), start=first)
-
-    def diag(self) -> np.ndarray:
-        """Return the product of the diagonals."""
-        return math.prod((term.diag() for term in self.terms[1:]), start=self.terms[0].diag())
-
-    def diag_against(self, X_new: Any) -> np.ndarray:
-        """Return the product of the factors at each new row."""
-        first = self.terms[0].diag_against(X_new)
-        return math.prod((term.diag_against(X_new) for term in self.terms[1:]), start=first)
-
-    def restrict(self, rows: np.ndarray) -> BoundKernel:
-        """Restrict every factor."""
-        return BoundProduct([term.restrict(rows) for term in self.terms])
-
-
 def count(rows: Rows, n_rows: int) -> int:
     """Return how many rows an index argument names."""
     return len(range(*rows.indices(n_rows))) if isinstance(rows, slice) else len(rows)
@@ -434,14 +259,6 @@ def require_kernel(owner: str, kernel: Any) -> None:
             f"{owner} takes a kernel such as RBF(); got {kernel!r} of type {type(kernel).__name__}. Wrap a function "
             "as FromCallable(f), a matrix as Precomputed(K)."
         )
-
-
-def _terms(kernel: Kernel, kind: type[_Composite]) -> tuple[Kernel, ...]:
-    return kernel.terms if isinstance(kernel, kind) else (kernel,)
-
-
-def _in_product(kernel: Kernel) -> str:
-    return f"({kernel!r})" if isinstance(kernel, Sum | Scaled) else repr(kernel)
 
 
 def _has_params(value: Any) -> bool:

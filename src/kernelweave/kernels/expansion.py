@@ -20,7 +20,8 @@ from typing import Any
 
 import numpy as np
 
-from .base import BoundKernel, BoundSum, batches
+from .algebra import BoundSum
+from .base import BoundKernel, batches
 from .checks import require_finite
 
 

@@ -12,7 +12,7 @@ again the space of a kernel [1]_,
 which is :math:`(I + r K M)^{-1} K` on the bound rows and defined everywhere: no graph is built to predict.
 
 Numbers. With the features :math:`z(x) = R^{-1} k(A, x)` of anchors :math:`A` that span all bound rows, or of landmarks
-where there are too many (``lowrank.py``), their matrix :math:`Z` at the bound rows and
+where there are too many (``nystroem.py``), their matrix :math:`Z` at the bound rows and
 :math:`C C^\top = I + r Z^\top M Z`
 
 .. math:: \tilde k(x, z) = \bigl(C^{-1} z(x)\bigr)^\top C^{-1} z(z) + \bigl(k(x, z) - z(x)^\top z(z)\bigr).
@@ -40,7 +40,7 @@ from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, check_parameters, one_o
 from .base import ALL, BoundKernel, Kernel, Rows, batches, require_kernel
 from .graph import EDGE_WEIGHTS, METRICS, kernel_neighbor_graph, neighbor_graph, power_form
 from .graph import laplacian as graph_laplacian
-from .lowrank import AnchorFeatures, anchored, solve_lower
+from .nystroem import AnchorFeatures, anchored, solve_lower
 from .pointwise import RBF, Precomputed, _as_floats
 
 EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s

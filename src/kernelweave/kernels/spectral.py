@@ -42,8 +42,8 @@ from ..parameters import check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel
 from .checks import is_symmetric, require_finite
 from .features import FeatureMap
-from .lowrank import landmark_rows
 from .manifold import is_precomputed
+from .nystroem import landmark_rows
 
 STORED_BYTES = 2**30  # of kernel values at the landmarks that are kept between passes; more are computed anew
 STRIP_BYTES = 2**22  # of kernel values, in double precision, that are worked on at a time
@@ -139,8 +139,8 @@ def eigenbasis(
     n_landmarks : int, optional
         None, or as many as rows: exact, with a matrix of all rows.
     landmarks : {"kmeans", "uniform"}, default="kmeans"
-        See :func:`~kernelweave.kernels.lowrank.landmark_rows`; those of a precomputed matrix, whose rows are numbers of
-        rows, are drawn.
+        See :func:`~kernelweave.kernels.nystroem.landmark_rows`; those of a precomputed matrix, whose rows are numbers
+        of rows, are drawn.
     rng : numpy.random.Generator
     recipe : Kernel, optional
         What the kernel is bound from: it tells a precomputed matrix, and names the kernel in errors.

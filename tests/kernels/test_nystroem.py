@@ -5,8 +5,8 @@ from scipy import sparse
 from sklearn.kernel_approximation import Nystroem
 
 from kernelweave import RBF, FromCallable, Linear, Normalized, OnColumns, Polynomial, Precomputed, Sigmoid
-from kernelweave.kernels import lowrank
-from kernelweave.kernels.lowrank import TOLERANCE, anchored, landmark_rows
+from kernelweave.kernels import nystroem
+from kernelweave.kernels.nystroem import TOLERANCE, anchored, landmark_rows
 
 WHOLE = slice(None)
 N_ROWS = 50
@@ -212,14 +212,14 @@ def test_rows_with_missing_values_are_drawn(X):
 def test_of_many_rows_a_sample_is_clustered(monkeypatch, X):
     clustered = []
 
-    class Spy(lowrank.KMeans):
+    class Spy(nystroem.KMeans):
         def fit(self, X):
             clustered.append(len(X))
             return super().fit(X)
 
-    monkeypatch.setattr(lowrank, "KMeans", Spy)
-    monkeypatch.setattr(lowrank, "CLUSTERED_ROWS", 20)
-    monkeypatch.setattr(lowrank, "CLUSTER_SIZE", 3)
+    monkeypatch.setattr(nystroem, "KMeans", Spy)
+    monkeypatch.setattr(nystroem, "CLUSTERED_ROWS", 20)
+    monkeypatch.setattr(nystroem, "CLUSTER_SIZE", 3)
     for n_landmarks in (2, 10):
         landmark_rows(X, n_landmarks, "kmeans", np.random.default_rng(0))
     assert clustered == [20, 30]

@@ -133,7 +133,7 @@ def landmark_rows(X: Any, n_landmarks: int, method: str, rng: np.random.Generato
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelweave.kernels.lowrank import landmark_rows
+    >>> from kernelweave.kernels.nystroem import landmark_rows
     >>> X = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
     >>> landmark_rows(X, 2, "kmeans", np.random.default_rng(0))
     array([1, 4])

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from kernelweave import RBF, FromCallable, Linear, Sigmoid
+from kernelweave.kernels.algebra import Product, Scaled, Sum
+
+
+def product_of_sums(A, B):
+    return np.outer(A.sum(axis=1), B.sum(axis=1))
+
+
+@pytest.fixture(name="X")
+def sample():
+    return np.random.default_rng(0).normal(size=(30, 4))
+
+
+def bound_to(kernel, X):
+    return kernel.bind(X, np.random.default_rng(0))
+
+
+def test_sum_product_and_multiple_are_what_they_say(X):
+    a, b = bound_to(Linear(), X), bound_to(RBF(0.3), X)
+    A, B = (bound.block(slice(None), slice(None)) for bound in (a, b))
+    for kernel, expected in [
+        (Linear() + RBF(0.3), A + B),
+        (Linear() * RBF(0.3), A * B),
+        (3.0 * Linear(), 3 * A),
+        (2.0 * (Linear() + 0.5 * RBF(0.3)), 2 * A + B),
+    ]:
+        np.testing.assert_allclose(bound_to(kernel, X).block(slice(None), slice(None)), expected, rtol=1e-12)
+
+
+def test_sums_flatten():
+    assert (Linear() + RBF()) + Sigmoid() == Linear() + (RBF() + Sigmoid())
+    assert isinstance(Linear() + RBF(), Sum)
+    assert isinstance(Linear() * RBF(), Product)
+    assert isinstance(2 * Linear(), Scaled)
+
+
+@pytest.mark.parametrize("factor", [0.0, -1.0, np.nan, np.inf])
+def test_only_positive_multiples_are_kernels(factor):
+    with pytest.raises(ValueError, match="only a positive finite number"):
+        factor * Linear()
+
+
+@pytest.mark.parametrize("other", [1.0, "x", None])
+def test_adding_something_else_is_a_type_error(other):
+    with pytest.raises(TypeError):
+        Linear() + other
+
+
+def test_terms_can_be_replaced_as_a_whole_and_stay_flat():
+    kernel = Linear() + RBF()
+    assert kernel.replace(terms=(RBF(), Sigmoid())) == RBF() + Sigmoid()
+    assert kernel.replace(terms=(RBF(), Sigmoid()), term0__gamma=2.0) == RBF(2.0) + Sigmoid()
+    assert kernel.replace(term0=Linear() + Sigmoid()) == Linear() + Sigmoid() + RBF()
+
+
+def test_an_array_times_a_recipe_is_a_type_error():
+    with pytest.raises(TypeError):
+        np.ones(2) * Linear()
+
+
+@pytest.mark.parametrize("factor", [1e-50, 1e-20, 1e20, 1e50])
+def test_a_factor_beyond_single_precision_is_kept(factor, X):
+    bound = bound_to(factor * Linear(), X.astype(np.float32))
+    np.testing.assert_allclose(bound.block(slice(0, 5), slice(None)), factor * (X[:5] @ X.T), rtol=1e-4, atol=factor)
+
+
+@pytest.mark.parametrize("kernel", [Linear() + FromCallable(product_of_sums), FromCallable(product_of_sums) + Linear()])
+def test_a_sum_of_single_and_double_precision_is_double(kernel, X):
+    block = bound_to(kernel, X.astype(np.float32)).block(slice(None), slice(None))
+    assert block.dtype == np.float64
