@@ -3,7 +3,6 @@
 import numpy as np
 
 from kernelweave import KernelLibrary, Linear, Polynomial, rbf_family
-from kernelweave.kernels.bandwidth import geometric_grid
 from kernelweave.solvers.margin import classification_rows
 
 N_FEATURES = 20
@@ -11,7 +10,7 @@ N_FEATURES = 20
 
 def library(n_kernels):
     """Linear, quadratic, and RBF kernels from four times as wide as the mean distance to a fourth of it."""
-    widths = geometric_grid(1 / 16, 16, n_kernels - 2) if n_kernels > 3 else (1.0,)
+    widths = np.geomspace(1 / 16, 16, n_kernels - 2).round(12) if n_kernels > 3 else (1.0,)
     return KernelLibrary([Linear(), Polynomial(gamma=1 / N_FEATURES), *rbf_family(widths)])
 
 

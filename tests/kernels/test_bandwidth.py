@@ -4,7 +4,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 
 from kernelweave.kernels import bandwidth
-from kernelweave.kernels.bandwidth import far_columns, geometric_grid, reference_gamma, rows_differ, squared_distances
+from kernelweave.kernels.bandwidth import far_columns, reference_gamma, rows_differ, squared_distances
 
 REFERENCES = ["mean", "median", "scale"]
 
@@ -84,12 +84,6 @@ def test_the_mean_is_the_same_whatever_the_block_of_rows(X, monkeypatch):
     whole = gamma("mean", X)
     monkeypatch.setattr(bandwidth, "ROW_BLOCK", 7)
     assert gamma("mean", X) == pytest.approx(whole, rel=1e-13)
-
-
-def test_geometric_grid_has_equal_ratios():
-    assert geometric_grid(0.5, 4, 4) == (0.5, 1.0, 2.0, 4.0)
-    with pytest.raises(ValueError, match="0 < low <= high"):
-        geometric_grid(0, 1, 3)
 
 
 @pytest.mark.parametrize("reference", REFERENCES)

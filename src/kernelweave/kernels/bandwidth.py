@@ -71,19 +71,6 @@ def reference_gamma(reference: str, X: Any, rng: np.random.Generator, sample_wei
     )
 
 
-def geometric_grid(low: float, high: float, n_points: int) -> tuple[float, ...]:
-    """Return ``n_points`` multiples from ``low`` to ``high`` in equal ratios.
-
-    Examples
-    --------
-    >>> geometric_grid(0.25, 4, 5)
-    (0.25, 0.5, 1.0, 2.0, 4.0)
-    """
-    if not 0 < low <= high or n_points < 1:
-        raise ValueError(f"A geometric grid needs 0 < low <= high and n_points >= 1; got {low}, {high}, {n_points}.")
-    return tuple(float(f"{value:.12g}") for value in np.geomspace(low, high, n_points))
-
-
 def is_reference(gamma: object) -> bool:
     """Return whether ``gamma`` is the name of a reference bandwidth."""
     return isinstance(gamma, str) and gamma in _REFERENCES
