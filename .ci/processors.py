@@ -136,7 +136,11 @@ def environment(core: str, threads: int, dispatched: list[str]) -> dict[str, str
         ours["NPY_DISABLE_CPU_FEATURES"] = " ".join(dispatched)
     elif core != OWN:
         ours["OPENBLAS_CORETYPE"] = core
-    kept = {name: value for name, value in os.environ.items() if name != "OPENBLAS_CORETYPE"}
+    kept = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("OPENBLAS_CORETYPE", "NPY_DISABLE_CPU_FEATURES")
+    }
     return kept | ours
 
 
@@ -147,7 +151,10 @@ def run(core: str, threads: int, dispatched: list[str], arguments: list[str]) ->
         report = Path(scratch) / "report.xml"
         command = [sys.executable, "-m", "pytest", *PYTEST, f"--junitxml={report}", *arguments]
         code = subprocess.run(command, env=environment(core, threads, dispatched)).returncode
-        passed, failed = outcomes(report.read_text(encoding="utf-8")) if report.exists() else (0, [])
+        try:
+            passed, failed = outcomes(report.read_text(encoding="utf-8"))
+        except (OSError, ET.ParseError):  # pytest was killed
+            passed, failed = 0, []
     return Run(core, threads, passed, tuple(failed or ([f"pytest ended with {code}"] if code else [])), code)
 
 

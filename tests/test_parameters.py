@@ -8,12 +8,14 @@ from kernelweave.parameters import (
     BOOLEAN,
     CALLBACK,
     COUNT,
+    FINITE,
     JOBS,
     NON_NEGATIVE,
     NONE,
     POSITIVE,
     READ_LATER,
     SHARE,
+    SHARE_OF_ROWS,
     VERBOSE,
     WHOLE,
     Constraint,
@@ -25,9 +27,11 @@ from kernelweave.parameters import (
 NAN = float("nan")
 ALLOWED = [
     (POSITIVE, [1, 0.5, np.float32(2), np.int64(3)], [0, -1, NAN, float("inf"), True, "1", None, 10**400]),
-    (NON_NEGATIVE, [0, 0.0, 2], [-1, NAN, float("inf"), True, "0", None]),
-    (AT_LEAST_ONE, [1, 1.5, float("inf")], [0.9, NAN, "1", None]),
-    (SHARE, [0.5, np.float64(0.1)], [0, 1, NAN, "0.5", None]),
+    (NON_NEGATIVE, [0, 0.0, 2], [-1, NAN, float("inf"), True, "0", None, 10**400]),
+    (AT_LEAST_ONE, [1, 1.5, float("inf")], [0.9, NAN, "1", None, True, 10**400]),
+    (SHARE, [0.5, np.float64(0.1)], [0, 1, NAN, "0.5", None, 10**400]),
+    (SHARE_OF_ROWS, [0.5, 1.0, np.float64(0.1)], [0.0, 1, 1.5, NAN, None]),
+    (FINITE, [-1, 0.5], [NAN, float("inf"), True, "1", 10**400]),
     (COUNT, [1, np.int32(7)], [0, -1, 1.0, True, "1", None]),
     (WHOLE, [0, 1, np.int32(7)], [-1, 1.0, True, "1", None]),
     (BOOLEAN, [True, np.bool_(False)], [0, 1, None, "True"]),
@@ -52,6 +56,7 @@ def test_alternatives_are_one_list_of_words():
     assert one_of("a", "b", None).expected == '"a", "b" or None'
     assert one_of("a").expected == '"a"'
     assert (NONE | POSITIVE).expected == "None or a positive finite number"
+    assert (COUNT | one_of("auto")).expected == 'a whole number, 1 or more, or "auto"'
 
 
 def test_the_first_wrong_parameter_is_named_with_what_came_and_what_was_expected():

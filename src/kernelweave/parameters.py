@@ -44,7 +44,8 @@ class Constraint:
     def expected(self) -> str:
         """The allowed values as one phrase."""
         *first, last = self.words
-        return f"{', '.join(first)} or {last}" if first else last
+        comma = "," if any("," in words for words in first) else ""
+        return f"{', '.join(first)}{comma} or {last}" if first else last
 
     def __or__(self, other: Constraint) -> Constraint:
         return Constraint(lambda value: self.holds(value) or other.holds(value), self.words + other.words)
@@ -85,17 +86,22 @@ def require(owner: str, name: str, value: Any, holds: bool, expected: str) -> No
 
 def is_positive(value: Any) -> bool:
     """Return whether a parameter is a positive finite number."""
-    if not isinstance(value, numbers.Real) or isinstance(value, bool):
-        return False
-    try:
-        return 0 < float(value) < np.inf
-    except OverflowError:
-        return False
+    return 0 < as_float(value) < np.inf
 
 
 def is_nonnegative(value: Any, kind: Any = numbers.Real) -> bool:
     """Return whether a parameter is a finite number of a kind, 0 or more."""
-    return isinstance(value, kind) and not isinstance(value, bool | np.bool_) and 0 <= float(value) < np.inf
+    return isinstance(value, kind) and 0 <= as_float(value) < np.inf
+
+
+def as_float(value: Any) -> float:
+    """Return a parameter as a float; NaN where it is no number, or too large for one."""
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return np.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return np.nan
 
 
 def is_count(value: Any) -> bool:
@@ -105,16 +111,12 @@ def is_count(value: Any) -> bool:
 
 POSITIVE = Constraint(is_positive, ("a positive finite number",))
 NON_NEGATIVE = Constraint(is_nonnegative, ("a number, 0 or more",))
-AT_LEAST_ONE = Constraint(lambda value: isinstance(value, numbers.Real) and float(value) >= 1, ("a number, 1 or more",))
-SHARE = Constraint(
-    lambda value: isinstance(value, numbers.Real) and 0 < float(value) < 1, ("a number between 0 and 1",)
-)
-FINITE = Constraint(
-    lambda value: isinstance(value, numbers.Real) and not isinstance(value, bool) and np.isfinite(float(value)),
-    ("a finite number",),
-)
+AT_LEAST_ONE = Constraint(lambda value: as_float(value) >= 1, ("a number, 1 or more",))
+SHARE = Constraint(lambda value: 0 < as_float(value) < 1, ("a number between 0 and 1",))
+FINITE = Constraint(lambda value: bool(np.isfinite(as_float(value))), ("a finite number",))
 SHARE_OF_ROWS = Constraint(
-    lambda value: isinstance(value, float) and 0.0 < value <= 1.0, ("a share of the rows, above 0 and at most 1",)
+    lambda value: isinstance(value, float) and 0 < value <= 1,
+    ("a share of the rows, above 0 and at most 1",),
 )
 COUNT = Constraint(is_count, ("a whole number, 1 or more",))
 WHOLE = Constraint(lambda value: is_nonnegative(value, numbers.Integral), ("a whole number, 0 or more",))

@@ -427,7 +427,7 @@ def test_of_two_classes_the_votes_are_one_kernel_but_for_constants():
 X0, Y0, _ = moons(26)
 NAN = FromCallable(lambda A, B: np.full((A.shape[0], B.shape[0]), np.nan))
 BAD_PARAMETERS = {
-    "n_eigenvectors": ({"n_eigenvectors": -1}, "n_eigenvectors=-1; expected a whole number, 0 or more or a share"),
+    "n_eigenvectors": ({"n_eigenvectors": -1}, "n_eigenvectors=-1; expected a whole number, 0 or more, or a share"),
     "a share above 1": ({"n_eigenvectors": 1.5}, "n_eigenvectors=1.5; expected a whole number"),
     "n_eigenvectors in words": ({"n_eigenvectors": "all"}, "n_eigenvectors='all'; expected a whole number"),
     "basis": ({"basis": "fourier"}, 'basis=\'fourier\'; expected "kernel" or "laplacian"'),

@@ -308,7 +308,7 @@ def test_recipes_are_values(kernel):
         (lambda: ClusterKernel(RBF(), degree=0), "ClusterKernel got degree=0; expected a whole number, 1 or more"),
         (
             lambda: ClusterKernel(RBF(), n_eigenvectors=0),
-            "got n_eigenvectors=0; expected a whole number, 1 or more or a share",
+            "got n_eigenvectors=0; expected a whole number, 1 or more, or a share",
         ),
         (
             lambda: ClusterKernel(RBF(), n_eigenvectors=1.5),

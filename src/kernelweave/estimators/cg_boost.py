@@ -258,7 +258,7 @@ class CGBoostClassifier(KernelClassifier):
         sample, held = hold_out(sample, self.validation_fraction, rng, held)
         validation = watch_accuracy(held, sample.partition.classes, self.n_iter_no_change)
         problems = class_problems(sample, self.C, self.nu, self.class_weight, self.intercept)
-        params, chooses_margin = self.get_params(deep=False), self.nu is not None
+        params, chooses_margin = self._parameters(), self.nu is not None
         library, (fit,) = fit_cg_boost(
             owner, params, sample, [problems], rng, validation, chooses_margin=chooses_margin
         )
@@ -287,7 +287,7 @@ class CGBoostClassifier(KernelClassifier):
         sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
         self._read_held_out(X_val, y_val, sample)
         problems = [class_problems(sample, C, None, self.class_weight, self.intercept) for C in Cs]
-        library, fits = fit_cg_boost(owner, self.get_params(deep=False), sample, problems, rng)
+        library, fits = fit_cg_boost(owner, self._parameters(), sample, problems, rng)
         copies = [copy.copy(self).set_params(C=C) for C in Cs]
         return [model.keep_fit(sample, library, fit) for model, fit in zip(copies, fits, strict=True)]
 
@@ -426,7 +426,7 @@ class CGBoostRegressor(KernelRegressor):
         sample, held = hold_out(sample, self.validation_fraction, rng, held)
         validation = watch_r2(held, self.n_iter_no_change)
         problems = [regression_rows(sample.partition.targets, self.epsilon, self.C * sample.weight)]
-        library, (fit,) = fit_cg_boost(owner, self.get_params(deep=False), sample, [problems], rng, validation)
+        library, (fit,) = fit_cg_boost(owner, self._parameters(), sample, [problems], rng, validation)
         return self.keep_fit(sample, library, fit)
 
     def fit_path(
@@ -452,7 +452,7 @@ class CGBoostRegressor(KernelRegressor):
         sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_numbers(y, owner), sample_weight)
         self._read_held_out(X_val, y_val, sample)
         problems = [[regression_rows(sample.partition.targets, self.epsilon, C * sample.weight)] for C in Cs]
-        library, fits = fit_cg_boost(owner, self.get_params(deep=False), sample, problems, rng)
+        library, fits = fit_cg_boost(owner, self._parameters(), sample, problems, rng)
         copies = [copy.copy(self).set_params(C=C) for C in Cs]
         return [model.keep_fit(sample, library, fit) for model, fit in zip(copies, fits, strict=True)]
 

@@ -8,7 +8,7 @@ from ..kernels.defaults import given_kernel, neighbor_metric
 from ..kernels.library import KernelLibrary
 from ..kernels.manifold import ManifoldKernel
 from ..labels import partition
-from ..parameters import POSITIVE, READ_LATER, one_of, read_options
+from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
 from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions, classification_problem, fit_machine
 from .shared.outputs import KernelClassifier, transduced_classes
 from .shared.sample import bind, read_sample
@@ -88,10 +88,12 @@ class LapSVMClassifier(KernelClassifier):
 
     _constraints = MACHINE_CONSTRAINTS | {
         "C": POSITIVE,
+        "n_neighbors": COUNT,
+        "degree": COUNT,
+        "ratio": NON_NEGATIVE,
         "metric": one_of("auto", "euclidean", "cosine", "kernel"),
-        "class_weight": READ_LATER,
-        # by the kernels that take them
-        **dict.fromkeys(("kernel", "n_neighbors", "degree", "ratio", "n_landmarks", "unlabeled"), READ_LATER),
+        "n_landmarks": LANDMARKS,
+        **dict.fromkeys(("kernel", "class_weight", "unlabeled"), READ_LATER),
     }
 
     def __init__(
@@ -145,7 +147,7 @@ class LapSVMClassifier(KernelClassifier):
         self._check_parameters()
         options = read_options(
             MachineOptions,
-            self.get_params(deep=False),
+            self._parameters(),
             owner=type(self).__name__,
             memory_advice="SSMKClassifier, which reads kernels by blocks",
         )

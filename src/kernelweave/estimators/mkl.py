@@ -193,7 +193,7 @@ class MKLClassifier(KernelClassifier):
         self
         """
         self._check_parameters()
-        owner, params = type(self).__name__, self.get_params(deep=False)
+        owner, params = type(self).__name__, self._parameters()
         options = read_options(MachineOptions, params, owner=owner, weighting=self.weights, norm=float(self.norm))
         cost, squared = None if isinstance(self.C, str) else self.C, self.loss == "squared_hinge"
         if cost is None and (not squared or options.norm != 1 or self.weights == "uniform"):
@@ -311,7 +311,7 @@ class MKLRegressor(KernelRegressor):
         self
         """
         self._check_parameters()
-        owner, params = type(self).__name__, self.get_params(deep=False)
+        owner, params = type(self).__name__, self._parameters()
         options = read_options(MachineOptions, params, owner=owner, weighting=self.weights, norm=float(self.norm))
         sample = read_sample(self._read_rows(X, PRECISION), read_all_numbers(y, options.owner), sample_weight)
         library = as_library(self.kernels)

@@ -251,7 +251,7 @@ class CGBoostClassifierCV(KernelClassifier):
         self._check_parameters()
         owner, values = type(self).__name__, path_values(type(self).__name__, self.Cs)
         own = ("Cs", "cv", "scoring", "n_jobs")  # the number of jobs is that of folds
-        params = {name: value for name, value in self.get_params(deep=False).items() if name not in own}
+        params = {name: value for name, value in self._parameters().items() if name not in own}
         base = CGBoostClassifier(**params)
         params = base.get_params(deep=False)
         tol = cg_boost_options(owner, params).tol

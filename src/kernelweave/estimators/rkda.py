@@ -15,7 +15,7 @@ from ..labels import Partition, partition
 from ..parameters import (
     CALLBACK,
     COUNT,
-    NONE,
+    LANDMARKS,
     POSITIVE,
     READ_LATER,
     VERBOSE,
@@ -144,7 +144,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         "scatter": one_of("total", "within"),
         "priors": READ_LATER,
         "threshold": one_of("midpoint", "calibrated"),
-        "n_landmarks": NONE | one_of("auto") | COUNT,
+        "n_landmarks": LANDMARKS,
         "tol": POSITIVE,
         "max_iter": COUNT,
         "unlabeled": READ_LATER,
@@ -274,7 +274,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     def _options(self, labels: Partition, weight: np.ndarray) -> DiscriminantOptions:
         return read_options(
             DiscriminantOptions,
-            self.get_params(deep=False),
+            self._parameters(),
             owner=type(self).__name__,
             ridge=None if isinstance(self.ridge, str) else float(self.ridge),
             weighting=self.weights,

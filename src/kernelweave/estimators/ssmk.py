@@ -188,7 +188,7 @@ class SSMKClassifier(KernelClassifier):
         self
         """
         self._check_parameters()
-        options = mixture_options(type(self).__name__, self.get_params(deep=False), Formulation())
+        options = mixture_options(type(self).__name__, self._parameters(), Formulation())
         rng = self._rng()
         sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled), sample_weight)
         library, centers = choose_columns(self.kernels, choose_centers(self.centers, sample, rng))
@@ -298,7 +298,7 @@ class SSMKRegressor(KernelRegressor):
         self
         """
         self._check_parameters()
-        options = mixture_options(type(self).__name__, self.get_params(deep=False), Formulation())
+        options = mixture_options(type(self).__name__, self._parameters(), Formulation())
         rng = self._rng()
         sample = read_sample(self._read_rows(X), partition_targets(y), sample_weight)
         library, centers = choose_columns(self.kernels, choose_centers(self.centers, sample, rng))

@@ -175,7 +175,7 @@ class TSVMClassifier(KernelClassifier):
         owner = type(self).__name__
         if self.kernel is not None:
             require_kernel(owner, self.kernel)
-        params = self.get_params(deep=False)
+        params = self._parameters()
         machine = read_options(MachineOptions, params, owner=owner)
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
         shares = class_shares(owner, self.class_prior, sample.partition)
@@ -318,7 +318,7 @@ class TSVMMKLClassifier(KernelClassifier):
         """
         self._check_parameters()
         owner = type(self).__name__
-        params = self.get_params(deep=False)
+        params = self._parameters()
         machine = read_options(MachineOptions, params, owner=owner, weighting=self.weights, norm=float(self.norm))
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
         shares = class_shares(owner, self.class_prior, sample.partition)

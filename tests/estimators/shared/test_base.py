@@ -14,6 +14,7 @@ from kernelweave import (
     CGBoostClassifier,
     KernelLibrary,
     Linear,
+    MKLClassifier,
     OnColumns,
     Polynomial,
     SSMKClassifier,
@@ -126,3 +127,32 @@ def test_rows_with_missing_values_are_predicted_where_the_fit_took_them():
     model.fit(np.nan_to_num(X), y)
     with pytest.raises(ValueError, match="contains NaN"):
         model.predict(X)
+
+
+# Subclasses
+
+
+def test_a_subclass_may_fix_parameters_and_keep_attributes_of_its_own():
+    class Fixed(MKLClassifier):
+        def __init__(self, random_state=None):
+            super().__init__([RBF(), Linear()], norm=2, random_state=random_state)
+
+        def fit(self, X, y):
+            self.means_ = X.mean(axis=0)
+            return super().fit(X, y)
+
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    model = Fixed().fit(X, y)
+    np.testing.assert_array_equal(model.means_, X.mean(axis=0))
+    np.testing.assert_array_equal(model.weights_, MKLClassifier([RBF(), Linear()], norm=2).fit(X, y).weights_)
+
+
+def test_a_second_fit_leaves_nothing_of_the_first():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
+    model = SSMKClassifier([RBF()]).fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
+    model.note_ = "mine"
+    model.fit(X, y)
+    assert not hasattr(model, "feature_names_in_")
+    assert model.note_ == "mine"

@@ -75,11 +75,15 @@ class KernelEstimator(BaseEstimator):
 
     def _allows_missing(self) -> bool:
         """Return whether the recipes say what a missing value means."""
-        return allows_missing(*recipes_among(self.get_params(deep=False)))
+        return allows_missing(*recipes_among(self._parameters()))
 
     def _check_parameters(self) -> None:
         """Refuse parameters that their constraints do not allow."""
-        check_parameters(type(self).__name__, self.get_params(deep=False), self._constraints)
+        check_parameters(type(self).__name__, self._parameters(), self._constraints)
+
+    def _parameters(self) -> dict[str, Any]:
+        """Return the value of every declared parameter, those too that a subclass fixes."""
+        return {name: getattr(self, name) for name in self._constraints}
 
     def _rng(self) -> np.random.Generator:
         return random_generator(self.random_state)
@@ -139,8 +143,10 @@ class KernelEstimator(BaseEstimator):
                     fitted["_status_name"] = value.name
                 elif field.metadata.get("kept", True):
                     fitted[f"{field.name}_"] = value
-        others = {name: value for name, value in vars(self).items() if not name.endswith("_")}
-        self.__dict__ = others | fitted | attributes
+        fitted |= attributes
+        earlier = vars(self).get("_kept", ())  # what users and subclasses keep beside it is theirs
+        others = {name: value for name, value in vars(self).items() if name not in earlier}
+        self.__dict__ = others | fitted | {"_kept": tuple(fitted)}
         return self
 
 

@@ -95,14 +95,13 @@ def solve_low_rank(
             continue
         if len(active) > SMALL:  # those that violate most: sweeps crawl where features are ill-conditioned
             active = active[np.argpartition(violation[active], -SMALL)[-SMALL:]]
-        _solve_small(Z, linear, lower, upper, rows, x, gradient, active, INNER * gap)
+        _solve_small(Z, lower, upper, rows, x, gradient, active, INNER * gap)
     certificate = Certificate(gap, objective)
     return MachineResult(x, objective, certificate, status, n_round, multiplier=0.0, gradient=gradient)
 
 
 def _solve_small(
     Z: Array,
-    linear: Array,
     lower: Array,
     upper: Array,
     rows: Array,
