@@ -128,7 +128,8 @@ def plan_columns(
     Examples
     --------
     >>> import pandas as pd
-    >>> from kernelweave.preprocessing import make_encoder, plan_columns
+    >>> from kernelweave.labeling.columns import plan_columns
+    >>> from kernelweave.labeling.encoder import make_encoder
     >>> frame = pd.DataFrame({"row": list("12345"), "length": ["1.5", "2.5", "", "1.1", "0.7"], "y": list("ab  a")})
     >>> plan = plan_columns(frame, target="y")
     >>> [(column.name, column.kind) for column in plan.columns]

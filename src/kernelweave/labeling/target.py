@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from . import filling
-from .preprocessing import MISSING
+from .cells import MISSING
+from .numbers import Texts, as_numbers, with_thousands
 
+MANY_VALUES = 20  # a numeric target with more distinct values than this is a number, not a class
 MIN_LABELS = 5  # of each class, below which no probability is given
 NO_LABEL = (*MISSING, "unknown", "unlabeled", "unlabelled")  # in lower case
 N_NAMED = 3  # pairs of similar classes in a note
@@ -52,20 +53,31 @@ def check_spelling(labels: np.ndarray, task: str, target: str) -> None:
     """
     if task == "classification":
         return
-    doubtful = filling.with_thousands(labels)
-    if doubtful and (task == "regression" or len(set(labels)) > filling.MANY_VALUES / 2):
+    doubtful = with_thousands(labels)
+    if doubtful and (task == "regression" or len(set(labels)) > MANY_VALUES / 2):
         raise LabelingError(
             f"The column {target!r} holds {doubtful!r}, whose mark may stand between thousands or before "
             "decimals. Write thousands without a mark, or say --task classification if these are classes."
         )
     numbers = [text for text in labels if text.lower() not in NO_LABEL]
-    if not 0 < len(numbers) < len(labels) or filling.as_numbers(numbers) is None:
+    if not 0 < len(numbers) < len(labels) or as_numbers(numbers) is None:
         return
-    if "regression" in (task, filling.guess_task(numbers)):
+    if "regression" in (task, guess_task(numbers)):
         raise LabelingError(
             f"The column {target!r} holds numbers and other texts: {_as_unlabeled(labels)[0]}; or say "
             "--task classification if all are classes."
         )
+
+
+def guess_task(labels: Texts) -> str:
+    """Return ``"regression"`` where the given cells are many different numbers, else ``"classification"``."""
+    numbers = as_numbers(labels)
+    if numbers is None:
+        return "classification"
+    distinct = len(np.unique(numbers))
+    fractions = np.any(numbers != np.trunc(numbers))
+    many = distinct > MANY_VALUES or (fractions and distinct > MANY_VALUES / 2)
+    return "regression" if many else "classification"
 
 
 def count_classes(labels: np.ndarray, target: str) -> dict[str, int]:
@@ -77,7 +89,7 @@ def count_classes(labels: np.ndarray, target: str) -> dict[str, int]:
         return dict(zip(classes.tolist(), counts.tolist(), strict=True))
     single = str(classes[counts.argmin()])
     remedy = "Label more rows, or empty that cell."
-    if filling.as_numbers(classes) is not None:
+    if as_numbers(classes) is not None:
         remedy = "If these numbers are counts or amounts, say --task regression; else label more rows."
     elif len(classes) > len(labels) / 2 and all(any(letter.isdigit() for letter in text) for text in classes):
         raise LabelingError(
@@ -113,7 +125,7 @@ def _similar(classes: Sequence[str]) -> dict[tuple[str, ...], str]:
     """Return the groups of classes that differ only in case, or in how a number is written, each with that word."""
 
     def number(text: str) -> float | None:
-        value = filling.as_numbers([text])
+        value = as_numbers([text])
         return None if value is None else float(value[0])
 
     found: dict[tuple[str, ...], str] = {}

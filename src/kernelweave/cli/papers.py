@@ -17,13 +17,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Lines
 
-from .faults import reason
+from ..files import atomic_write, reason
 from .streams import work_is_done
-from .tables import atomic_write
 
 if TYPE_CHECKING:
-    from .papers.definition import Paper
-    from .papers.runner import Progress as State
+    from ..papers.definition import Paper
+    from ..papers.runner import Progress as State
 
 BAD_OPTION, NO_RECORDS, FAILED_CELLS, INTERRUPTED = 2, 4, 5, 130
 FOLDER = Path("reproduction")
@@ -43,7 +42,7 @@ class PapersError(Exception):
 @app.command("list")
 def list_papers() -> None:
     """List the papers with their tables and figures."""
-    from .papers import PAPERS
+    from ..papers import PAPERS
 
     lines = Lines("paper", "item", "what", "cells", box=None, header_style="bold")
     for paper in PAPERS.values():
@@ -68,8 +67,8 @@ def run(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the records.")] = FOLDER,
 ) -> None:
     """Compute the cells of PAPER that have no record yet in the folder; a run that was stopped goes on."""
-    from .papers import runner
-    from .papers.outside import outside
+    from ..papers import runner
+    from ..papers.outside import outside
 
     papers = _chosen(paper)
     kind, number = _item(table, figure)
@@ -130,11 +129,11 @@ def report(
     markdown: Annotated[Path | None, typer.Option(help="Write Markdown to this file, too.")] = None,
 ) -> None:
     """Write one self-contained HTML page that shows the records beside the printed numbers."""
-    from .papers import PAPERS, runner
+    from ..papers import PAPERS, runner
 
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it has words on folders that it does without
     try:
-        from .report import page as pages
+        from ..report import page as pages
     except ImportError as missing:
         raise PapersError(BAD_OPTION, f"The report needs {missing.name}: pip install 'kernelweave[report]'") from None
     papers = [paper for paper in PAPERS.values() if (folder / f"{paper.name}.jsonl").exists()]
@@ -157,7 +156,7 @@ def report(
 
 
 def _chosen(name: str) -> list[Paper]:
-    from .papers import PAPERS
+    from ..papers import PAPERS
 
     if name == "all":
         return list(PAPERS.values())

@@ -1,7 +1,15 @@
 import numpy as np
 import pytest
 
-from kernelweave.target_texts import LabelingError, check_spelling, count_classes, doubts, require_empty, stripped
+from kernelweave.labeling.target import (
+    LabelingError,
+    check_spelling,
+    count_classes,
+    doubts,
+    guess_task,
+    require_empty,
+    stripped,
+)
 
 
 def texts(*labels):
@@ -88,3 +96,19 @@ def test_doubtful_classes_are_named(classes, sentences):
     assert len(found) == len(sentences)
     for note, sentence in zip(found, sentences, strict=True):
         assert sentence in note
+
+
+@pytest.mark.parametrize(
+    "labels, task",
+    [
+        (["a", "b"], "classification"),
+        (["0", "1", "2"], "classification"),
+        ([str(i) for i in range(30)], "regression"),
+        ([f"{i / 7:.3f}" for i in range(15)], "regression"),
+        (["1.5", "2.5"], "classification"),
+        (["nan", "1"] * 20, "classification"),
+        ([str(i) for i in range(30)] + ["x"], "classification"),
+    ],
+)
+def test_the_task_is_guessed_from_the_target(labels, task):
+    assert guess_task(np.array(labels, dtype=object)) == task

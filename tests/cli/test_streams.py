@@ -14,10 +14,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelweave import cli, streams
-from kernelweave.faults import Fault
+from kernelweave.cli import main as cli
+from kernelweave.cli import streams
+from kernelweave.files import OutputFault
+from kernelweave.labeling.errors import Fault
 
-TESTS = Path(__file__).parent
+TESTS = Path(__file__).parents[1]
 ENCODINGS = ["latin-1", "cp1252", "cp437", "cp932", "ascii"]
 TARGET, CLASSES, COLUMNS = "città", ["Zürich…", "東京☃ [/b]"], ["größe", "β <x>", "tag"]
 
@@ -26,7 +28,7 @@ SEVERAL = """
 import contextlib, json, os, sys
 import kernelweave.papers
 from checks.tiny_paper import PAPER
-from kernelweave import cli
+from kernelweave.cli import main as cli
 codes = []
 for arguments in json.loads(sys.argv[1]):
     kernelweave.papers.PAPERS = {"tiny": PAPER} if "tiny" in " ".join(arguments) else kernelweave.papers.PAPERS
@@ -186,7 +188,7 @@ def test_whatever_becomes_of_the_streams_the_files_are_written(condition, tmp_pa
         done = command(tmp_path, "label", "in.csv", "--target", TARGET, variables={"PYTHONUTF8": "1"}, **options)
     said = done.stderr or b""
     if kinds[0] == "full":
-        assert done.returncode == int(Fault.NO_SPACE)
+        assert done.returncode == int(OutputFault.NO_SPACE)
         sentence = "kernelweave: The report cannot be printed: No space left on device; the files are written."
         assert said.decode().splitlines()[-1] == sentence
     else:
@@ -256,7 +258,7 @@ def test_a_limit_of_files_is_one_sentence_and_nothing_is_lost(tmp_path):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
         variables={"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
     )
-    assert codes == [int(Fault.NO_SPACE), 2]
+    assert codes == [int(OutputFault.NO_SPACE), 2]
     sentences = [line for line in done.stderr.decode().splitlines() if line.startswith("kernelweave: ")]
     assert sentences == [
         "kernelweave: 'in.labeled.csv.json' cannot be written: File too large.",
@@ -290,7 +292,7 @@ def test_a_locale_with_decimal_commas_changes_nothing(tmp_path_factory, expected
         variables["LOCPATH"] = str(locales)
     code = (
         "import locale, sys; locale.setlocale(locale.LC_ALL, ''); assert locale.str(1.5) == '1,5'; print('set');"
-        "from kernelweave import cli; cli.main()"
+        "from kernelweave.cli.main import main; main()"
     )
     line = [sys.executable, "-c", code, "label", "in.csv", "--target", TARGET]
     done = subprocess.run(line, cwd=folder, env=environment(**variables), capture_output=True, check=False)

@@ -10,14 +10,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
-from kernelweave.preprocessing import (
-    BlockScaler,
-    ColumnPlan,
-    ColumnScaler,
-    make_encoder,
-    plan_columns,
-    source_positions,
-)
+from kernelweave.labeling.columns import ColumnPlan, plan_columns
+from kernelweave.labeling.encoder import BlockScaler, ColumnScaler, make_encoder, source_positions
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -193,7 +187,7 @@ def test_skops_keeps_the_encoder():
     frame = as_text(mixed_frame())
     encoder = make_encoder(plan_columns(frame, target="y")).fit(frame)
     kept = skops.dumps(encoder)
-    ours = [f"kernelweave.preprocessing.encoder.{name}" for name in ("BlockScaler", "ColumnScaler", "TableReader")]
+    ours = [f"kernelweave.labeling.encoder.{name}" for name in ("BlockScaler", "ColumnScaler", "TableReader")]
     assert [name for name in skops.get_untrusted_types(data=kept) if name.startswith("kernelweave")] == ours
     loaded = skops.loads(kept, trusted=skops.get_untrusted_types(data=kept))
     assert_array_equal(loaded.transform(frame), encoder.transform(frame))

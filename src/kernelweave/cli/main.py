@@ -1,6 +1,6 @@
 """The command ``kernelweave``: fill in the missing labels of a table, and use a saved model on another.
 
-Its part ``kernelweave papers`` is in ``papers_cli``.
+Its part ``kernelweave papers`` is in ``papers``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
-# Exit codes below 10 are the command's own; those of tables and outputs are in faults.Fault. The last two are those
-# that a shell gives a command which Ctrl-C or the end of its reader has stopped.
+# Exit codes below 10 are the command's own; those of tables and outputs are Fault and OutputFault. The last two are
+# those that a shell gives a command which Ctrl-C or the end of its reader has stopped.
 NOT_POSSIBLE, BAD_OPTION, NO_MODEL, INTERRUPTED, NO_READER = 3, 2, 4, 130, 141
 
 # While modules are imported there is nothing to clean up, and an exception in the midst of a compiled one could become
@@ -40,14 +40,15 @@ try:
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.table import Table as Grid
 
-    from .faults import Fault, TableError, is_full, reason
-    from .labeling import Labeling, LabelingOptions, encode, fill_labels, in_options
-    from .papers_cli import PapersError
-    from .papers_cli import app as papers
-    from .persistence import load_with_about, packed, require_skops
+    from ..files import OutputError, OutputFault, check_output, is_full, reason, write_all
+    from ..labeling.errors import Fault, TableError
+    from ..labeling.job import Labeling, LabelingOptions, encode, fill_labels, in_options
+    from ..labeling.table import Table, is_empty, read_table, write_filled
+    from ..labeling.target import LabelingError, require_empty
+    from ..persistence import load_with_about, packed, require_skops
+    from .papers import PapersError
+    from .papers import app as papers
     from .streams import as_text, can_show, guarded, work_is_done
-    from .tables import Table, atomic_write, check_output, is_empty, read_table, write_filled
-    from .target_texts import LabelingError, require_empty
 except ImportError as missing:  # pragma: no cover - tested in a process of its own
     if str(missing.name).partition(".")[0] not in ("typer", "rich"):
         raise
@@ -86,7 +87,7 @@ def main() -> None:
             sys.exit(0 if output.work_is_done else NO_READER)
         if output.failure is not None:
             rest = "; the files are written" if output.work_is_done else ""
-            _fail(int(Fault.NO_SPACE), f"The report cannot be printed: {reason(output.failure)}{rest}.")
+            _fail(int(OutputFault.NO_SPACE), f"The report cannot be printed: {reason(output.failure)}{rest}.")
 
 
 def _run() -> None:
@@ -96,7 +97,7 @@ def _run() -> None:
         if stop.code != INTERRUPTED:
             raise
         _fail(INTERRUPTED, "Interrupted; nothing was written.")
-    except (TableError, CommandError, PapersError) as error:
+    except (TableError, OutputError, CommandError, PapersError) as error:
         _fail(int(error.code), str(error))
     except LabelingError as error:
         _fail(NOT_POSSIBLE, str(error))
@@ -106,7 +107,8 @@ def _run() -> None:
         _fail(NOT_POSSIBLE, "There is not enough memory for this table; leave columns out with --ignore.")
     except OSError as error:  # a folder for temporary files, say
         where = "" if error.filename is None else f" ('{error.filename}')"
-        _fail(int(Fault.NO_SPACE) if is_full(error) else NOT_POSSIBLE, f"The system refused: {reason(error)}{where}.")
+        code = int(OutputFault.NO_SPACE) if is_full(error) else NOT_POSSIBLE
+        _fail(code, f"The system refused: {reason(error)}{where}.")
 
 
 @app.callback()
@@ -177,7 +179,7 @@ def label(
         files = [(record, (_json(report) + "\n").encode("utf-8", "backslashreplace"))]  # JSON has the same escapes
         if model is not None:
             files.append((model, packed(done.model, target=target, task=done.report["task"], unlabeled=unlabeled)))
-        _write_all(files, lambda: write_filled(data, target, done.values.tolist(), extra, out, unlabeled))
+        write_all(files, lambda: write_filled(data, target, done.values.tolist(), extra, out, unlabeled))
     work_is_done()
     if json_:
         print(text if can_show(text := _json(report)) else _json(report, escaped=True))
@@ -249,8 +251,8 @@ def _require_distinct(paths: Sequence[Path]) -> None:
     seen: set[str] = set()
     for path in paths:
         if (real := os.path.realpath(path)) in seen:
-            raise TableError(
-                Fault.SAME_FILE, f"'{path}' is named twice; a file is never overwritten by another output."
+            raise OutputError(
+                OutputFault.SAME_FILE, f"'{path}' is named twice; a file is never overwritten by another output."
             )
         seen.add(real)
 
@@ -334,25 +336,6 @@ def _json(report: dict[str, Any], escaped: bool = False) -> str:
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
     return json.dumps(plain(report), indent=1, ensure_ascii=escaped, allow_nan=False)
-
-
-def _write_all(files: Sequence[tuple[Path, bytes]], last: Callable[[], None]) -> None:
-    """Write the files, and do the last writing once they are on the disk; only then do they take their places.
-
-    Until then, what an earlier run wrote is where it was.
-    """
-    if not files:
-        last()
-        return
-    (path, content), *others = files
-
-    def write(file: BinaryIO) -> None:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-        _write_all(others, last)
-
-    atomic_write(path, write)
 
 
 def _show(report: dict[str, Any], out: Path, model: Path | None) -> None:
@@ -451,7 +434,3 @@ def _fail(code: int, sentence: str) -> None:
     """Say the sentence and exit; after Ctrl-C without waiting for anything."""
     print(f"kernelweave: {sentence}", file=sys.stderr, flush=True)
     os._exit(code) if code == INTERRUPTED else sys.exit(code)
-
-
-if __name__ == "__main__":
-    main()

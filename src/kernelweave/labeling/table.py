@@ -11,7 +11,6 @@ one matrix ``ends`` of shape (1 + n_rows, n_columns), header first. A cell ends 
 3. Bytes are UTF-8, UTF-16 with a byte-order mark, or else Windows-1252 (Latin-1 where that has no such character).
    Each of these decodings can be undone exactly. UTF-16 is held as UTF-8, so that delimiters are single bytes.
 4. A cell is empty if its text is blank, or a null of Parquet; ``NA`` is a text. A Parquet number's is the shortest.
-5. An output is written to a temporary file beside it, flushed to the disk and renamed: it exists whole or not at all.
 """
 
 from __future__ import annotations
@@ -19,15 +18,10 @@ from __future__ import annotations
 import codecs
 import contextlib
 import functools
-import glob
 import importlib
-import os
 import re
-import secrets
-import stat
-import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple
@@ -35,9 +29,10 @@ from typing import Any, BinaryIO, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .faults import Fault, TableError, is_full, reason
+from ..files import StrPath, Writer, atomic_write, check_output, reason
+from .errors import Fault, TableError
 
-__all__ = ["Table", "atomic_write", "check_output", "is_empty", "read_table", "write_filled"]
+__all__ = ["Table", "is_empty", "read_table", "write_filled"]
 
 DELIMITERS = ",;\t|"
 SAMPLE = 1 << 20  # bytes from which the delimiter is guessed
@@ -45,12 +40,10 @@ MAX_PIECES = 100_000  # joined before they are written
 LF, CR = b"\n\r"
 MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 SIGNATURES = {b"PK\x03\x04": "an Excel workbook or a zip", b"\x1f\x8b": "a gzip archive", b"PAR1": "broken Parquet"}
-StrPath = str | os.PathLike[str]
 Texts = NDArray[np.object_]  # of str
 Positions = NDArray[np.int64]
 Values = Sequence[str | None]
 Extra = Mapping[str, Sequence[str]]
-Writer = Callable[[BinaryIO], object]
 
 
 def read_table(path: StrPath) -> Table:
@@ -63,7 +56,10 @@ def read_table(path: StrPath) -> Table:
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        kinds: dict[type, Fault] = {FileNotFoundError: Fault.NOT_FOUND, IsADirectoryError: Fault.NOT_A_TABLE}
+        kinds: dict[type, Fault] = {
+            FileNotFoundError: Fault.NOT_FOUND,
+            IsADirectoryError: Fault.NOT_A_TABLE,
+        }
         code = kinds.get(type(error), Fault.UNREADABLE)
         raise TableError(code, f"'{path}' cannot be read: {reason(error)}.") from None
     if raw.startswith(b"PAR1") and raw.endswith(b"PAR1") and len(raw) > 8:
@@ -416,69 +412,6 @@ def _fill(cells: Any, values: Values) -> Any:
     categories = pa.concat_arrays([cells.dictionary, new])
     codes = compute.if_else(mask, compute.index_in(inserts, categories), cells.indices).cast(cells.type.index_type)
     return pa.DictionaryArray.from_arrays(codes, categories, ordered=cells.type.ordered)
-
-
-def check_output(out: StrPath, source: StrPath | None = None) -> None:
-    """Raise a TableError if `out` cannot be written, or is the file `source`; say so before the long work begins."""
-    path, exists = os.path.realpath(out), os.path.exists(out)
-    if exists and source is not None and os.path.exists(source) and os.path.samefile(path, source):
-        raise TableError(Fault.SAME_FILE, f"The output '{out}' is the input itself, which is never overwritten.")
-    folder = os.path.dirname(path)
-    for wrong, why in (
-        (not os.path.isdir(folder), f"there is no folder '{folder}'"),
-        (exists and not os.path.isfile(path), "it is not a file"),  # renaming would replace even /dev/null
-        (exists and not os.access(path, os.W_OK), "permission denied"),
-    ):
-        if wrong:
-            raise TableError(Fault.NOT_WRITABLE, f"'{out}' cannot be written: {why}.")
-    try:  # permissions do not tell: in /proc, for one, nobody can make a file
-        tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
-        message = f"'{out}' cannot be written: no file can be made in '{folder}' ({reason(error)})."
-        raise TableError(Fault.NOT_WRITABLE, message) from None
-
-
-def atomic_write(out: StrPath, content: bytes | Writer) -> None:
-    """Write bytes, or whatever `content` writes to the open file it is given, so that `out` exists whole or not at all.
-
-    The temporary file ``.NAME.*.part`` beside `out` is removed on every error and on Ctrl-C. Only a killed process can
-    leave it behind; the next writing of the same output removes it.
-    """
-    check_output(out)
-    path = Path(os.path.realpath(out))  # through a link, not over it
-    _remove_stale(path)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        with open(temporary, "xb") as file:
-            with contextlib.suppress(OSError):  # not every file system knows locks
-                _lock(file)
-            if path.exists():
-                os.chmod(temporary, stat.S_IMODE(path.stat().st_mode))
-            file.write(content) if isinstance(content, bytes) else content(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    except OSError as error:
-        message = f"'{out}' cannot be written: {reason(error)}."
-        raise TableError(Fault.NO_SPACE if is_full(error) else Fault.NOT_WRITABLE, message) from None
-    finally:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-
-
-def _remove_stale(path: Path) -> None:
-    for other in path.parent.glob(glob.escape(f".{path.name}.") + "[0-9a-f]" * 8 + ".part"):
-        with contextlib.suppress(OSError):  # whoever is writing it holds the lock
-            with open(other, "rb") as file:
-                _lock(file)
-            other.unlink()
-
-
-def _lock(file: BinaryIO) -> None:
-    with contextlib.suppress(ImportError):  # Windows, where a file that someone writes cannot be removed anyway
-        import fcntl
-
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _need(module: str) -> Any:

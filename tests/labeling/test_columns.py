@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from kernelweave.preprocessing import make_encoder, plan_columns
+from kernelweave.labeling.columns import plan_columns
+from kernelweave.labeling.encoder import make_encoder
 
 N = 60
 RNG = np.random.default_rng(0)

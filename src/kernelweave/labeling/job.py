@@ -19,15 +19,27 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, SVR
 
-from . import filling
-from .estimators.ssmk import SSMKClassifier, SSMKRegressor
-from .kernels.defaults import deformed_kernels
-from .kernels.library import KernelLibrary
-from .kernels.pointwise import Linear, rbf_family
-from .kernels.wrappers import OnColumns
-from .model_selection import SemiSupervisedSplit, SigmoidCalibratedClassifier
-from .preprocessing import LARGEST, ColumnPlan, make_encoder, plan_columns, source_positions
-from .target_texts import MIN_LABELS, LabelingError, check_spelling, count_classes, doubts, require_empty, stripped
+from ..estimators.ssmk import SSMKClassifier, SSMKRegressor
+from ..kernels.defaults import deformed_kernels
+from ..kernels.library import KernelLibrary
+from ..kernels.pointwise import Linear, rbf_family
+from ..kernels.wrappers import OnColumns
+from ..model_selection import SemiSupervisedSplit, SigmoidCalibratedClassifier
+from . import statistics
+from .columns import ColumnPlan, plan_columns
+from .encoder import LARGEST, make_encoder, source_positions
+from .models import ClassModel, NumberModel
+from .numbers import as_numbers, decimal_mark, number_form
+from .target import (
+    MIN_LABELS,
+    LabelingError,
+    check_spelling,
+    count_classes,
+    doubts,
+    guess_task,
+    require_empty,
+    stripped,
+)
 
 Stage = Callable[[str, float], None]
 
@@ -101,7 +113,7 @@ def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: Label
         raise LabelingError(f"The column {options.target!r} is empty: label some rows first.")
     cells = stripped(cells)
     check_spelling(cells[~empty], options.task, options.target)
-    task = filling.guess_task(cells[~empty]) if options.task == "auto" else options.task
+    task = guess_task(cells[~empty]) if options.task == "auto" else options.task
     stage("looking at the columns", 0.0)
     try:
         plan = plan_columns(
@@ -324,7 +336,7 @@ class _Work(ABC):
         found = []
         if ours >= simplest:
             found.append(f"The labels are no better than those of the {trivial}: do not use them without a check.")
-        if peer < ours and self.chance < filling.SIGNIFICANT:
+        if peer < ours and self.chance < statistics.SIGNIFICANT:
             found.append(f"{other} has a clearly smaller error on these data (paired test, p = {self.chance:.2g}).")
         return found
 
@@ -367,7 +379,7 @@ class _Classes(_Work):
         model.cv = None
         tested = np.unique(self.y[model.oof_rows_].astype(str), return_counts=True)[1]
         self.calibrated = int(tested.min()) >= MIN_LABELS
-        self.model = filling.ClassModel(model, self.calibrated)
+        self.model = ClassModel(model, self.calibrated)
         self.errors, self.chance = self._errors(model)
 
     def _errors(self, model: SigmoidCalibratedClassifier) -> tuple[dict[str, Any], float]:
@@ -388,8 +400,8 @@ class _Classes(_Work):
             "majority class": majority[model.oof_rows_].astype(str),
             "SVC": svc[model.oof_rows_].astype(str),
         }
-        errors = {name: filling.class_error(given, predicted) for name, predicted in predictions.items()}
-        return errors, filling.mcnemar(predictions["kernelweave"] != given, predictions["SVC"] != given)
+        errors = {name: statistics.class_error(given, predicted) for name, predicted in predictions.items()}
+        return errors, statistics.mcnemar(predictions["kernelweave"] != given, predictions["SVC"] != given)
 
     def warnings(self) -> list[str]:
         return doubts(list(self.counts)) + super().warnings()
@@ -412,11 +424,9 @@ class _Numbers(_Work):
     target_kind = "numbers"
 
     def read(self, cells: np.ndarray) -> np.ndarray:
-        numbers = filling.as_numbers(cells[~self.empty])
+        numbers = as_numbers(cells[~self.empty])
         if numbers is None:
-            other = next(
-                (repr(text) for text in cells[~self.empty] if filling.as_numbers([text]) is None), "dots and commas"
-            )
+            other = next((repr(text) for text in cells[~self.empty] if as_numbers([text]) is None), "dots and commas")
             raise LabelingError(f"Regression needs numbers, and {self.options.target!r} holds {other} too.")
         if len(numbers) < 2:
             raise LabelingError(f"Only one row of {self.options.target!r} has a number; label more rows.")
@@ -426,7 +436,7 @@ class _Numbers(_Work):
                 f"{LARGEST:g} cannot be squared. Correct that cell, or give the column another unit."
             )
         self.center, self.unit = float(numbers.mean()), float(numbers.std()) or 1.0
-        self.form = (filling.number_form(cells[~self.empty]), filling.decimal_mark(cells[~self.empty]))
+        self.form = (number_form(cells[~self.empty]), decimal_mark(cells[~self.empty]))
         self.n_folds = min(N_FOLDS, len(numbers))
         y = np.full(len(cells), np.nan)
         y[~self.empty] = (numbers - self.center) / self.unit
@@ -447,11 +457,11 @@ class _Numbers(_Work):
             name: {"mean_absolute_error": float(np.abs(r).mean()), "rmse": float(np.sqrt((r**2).mean()))}
             for name, r in residuals.items()
         }
-        self.chance = filling.signed_rank(np.abs(residuals["kernelweave"]), np.abs(residuals["SVR"]))
+        self.chance = statistics.signed_rank(np.abs(residuals["kernelweave"]), np.abs(residuals["SVR"]))
         self.mixture = mixture.fit(self.X, self.y)
         self.mixture.callback = None
-        self.radius = filling.covering_radius(residuals["kernelweave"])
-        self.model = filling.NumberModel(self.mixture, self.center, self.unit, self.radius, *self.form)
+        self.radius = statistics.covering_radius(residuals["kernelweave"])
+        self.model = NumberModel(self.mixture, self.center, self.unit, self.radius, *self.form)
 
     def report(self) -> dict[str, Any]:
         radius = self.radius if math.isfinite(self.radius) else None

@@ -8,7 +8,8 @@ from sklearn.datasets import load_digits, load_wine
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from kernelweave.preprocessing import make_encoder, plan_columns
+from kernelweave.labeling.columns import plan_columns
+from kernelweave.labeling.encoder import make_encoder
 
 
 def texts(values):

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
-from kernelweave.preprocessing import cells
+from kernelweave.labeling import cells
 
 RNG = np.random.default_rng(0)
 

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelweave import cli
-from kernelweave.faults import Fault
+from kernelweave.cli import main as cli
+from kernelweave.files import OutputFault
+from kernelweave.labeling.errors import Fault
 
 N = 60
 
@@ -149,16 +150,16 @@ BROKEN = {
     "an unknown scale": (None, (*LABEL, "--scale", "big"), cli.BAD_OPTION, "not one of auto"),
     "a source without columns": (None, (*LABEL, "--source", "genes"), cli.BAD_OPTION, "NAME=COLUMNS"),
     "a source of unknown columns": (None, (*LABEL, "--source", "g=gene_*"), cli.NOT_POSSIBLE, "gene_"),
-    "the input as output": (None, (*LABEL, "-o", "in.csv"), Fault.SAME_FILE, "'in.csv' is the input itself"),
-    "an output folder that is not there": (None, (*LABEL, "-o", "no/out.csv"), Fault.NOT_WRITABLE, "no folder"),
+    "the input as output": (None, (*LABEL, "-o", "in.csv"), OutputFault.SAME_FILE, "'in.csv' is the input itself"),
+    "an output folder that is not there": (None, (*LABEL, "-o", "no/out.csv"), OutputFault.NOT_WRITABLE, "no folder"),
     "an output folder without files": (
         None,
         (*LABEL, "-o", "/proc/o.csv"),
-        Fault.NOT_WRITABLE,
+        OutputFault.NOT_WRITABLE,
         "can be made|no folder",
     ),
-    "a folder as output": (None, (*LABEL, "-o", "sub"), Fault.NOT_WRITABLE, "cannot be written"),
-    "a model that cannot be written": (None, (*LABEL, "--model", "no/m.skops"), Fault.NOT_WRITABLE, "no folder"),
+    "a folder as output": (None, (*LABEL, "-o", "sub"), OutputFault.NOT_WRITABLE, "cannot be written"),
+    "a model that cannot be written": (None, (*LABEL, "--model", "no/m.skops"), OutputFault.NOT_WRITABLE, "no folder"),
     "numbers with thousands": (
         b"x;y\n" + b"".join(b"%d.5;%s\n" % (i * i % 37, f"{950 + 9 * i:,}".encode()) for i in range(30)) + b"2.5;\n",
         LABEL,
@@ -217,7 +218,7 @@ def test_a_full_disk_leaves_nothing_behind(table, tmp_path, monkeypatch, capsys)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
-    assert run("label", table, "--target", "y") == int(Fault.NO_SPACE)
+    assert run("label", table, "--target", "y") == int(OutputFault.NO_SPACE)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
     assert "space" in capsys.readouterr().err
 
@@ -236,25 +237,9 @@ def test_a_full_disk_keeps_what_an_earlier_run_wrote(nth, table, tmp_path, monke
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
-    assert run("label", table, "--target", "y", "-o", outputs[0], "--model", outputs[2]) == int(Fault.NO_SPACE)
+    assert run("label", table, "--target", "y", "-o", outputs[0], "--model", outputs[2]) == int(OutputFault.NO_SPACE)
     assert [path.read_bytes() for path in outputs] == [b"earlier"] * 3
     assert sorted(tmp_path.iterdir()) == sorted([table, *outputs])
-
-
-def test_nothing_takes_its_place_before_all_is_written(tmp_path):
-    for name in "ab":
-        (tmp_path / name).write_bytes(b"earlier")
-
-    def interrupt():
-        assert sorted(path.name[:2] for path in tmp_path.glob(".*.part")) == [".a", ".b"]
-        raise KeyboardInterrupt
-
-    files = [(tmp_path / "a", b"new"), (tmp_path / "b", b"new")]
-    with pytest.raises(KeyboardInterrupt):
-        cli._write_all(files, interrupt)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"earlier", "b": b"earlier"}
-    cli._write_all(files, lambda: None)
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == {"a": b"new", "b": b"new"}
 
 
 def test_without_skops_a_model_is_refused_before_the_table_is_read(table, tmp_path, monkeypatch, capsys):
@@ -337,7 +322,7 @@ def test_a_note_on_the_time_names_the_option(table, capsys):
 
 
 def test_a_table_may_come_through_a_pipe_if_the_output_is_named(table, tmp_path):
-    command = [sys.executable, "-m", "kernelweave.cli", "label", "/dev/stdin", "--target", "y", "-o", "out.csv"]
+    command = [sys.executable, "-m", "kernelweave", "label", "/dev/stdin", "--target", "y", "-o", "out.csv"]
     done = subprocess.run(command, input=table.read_bytes(), cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0
     assert len(read(tmp_path / "out.csv")) == N + 1
@@ -354,14 +339,14 @@ def test_predict_refuses_a_number_that_is_too_large(table, tmp_path, capsys):
 
 
 def test_without_typer_the_command_says_how_to_install_it():
-    code = "import sys; sys.modules['typer'] = None; import kernelweave.cli"
+    code = "import sys; sys.modules['typer'] = None; import kernelweave.cli.main"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stderr.strip() == "The command kernelweave needs typer: pip install 'kernelweave[cli]'"
 
 
 def start(table, out):
-    command = [sys.executable, "-m", "kernelweave.cli", "label", str(table), "--target", "y", "-o", str(out)]
+    command = [sys.executable, "-m", "kernelweave", "label", str(table), "--target", "y", "-o", str(out)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -377,14 +362,14 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path):
 
 
 def test_ctrl_c_while_modules_are_imported_ends_without_a_traceback():
-    code = "import os, signal, sys; sys.modules['numpy'] = Trap(); import kernelweave.cli"
+    code = "import os, signal, sys; sys.modules['numpy'] = Trap(); import kernelweave.cli.main"
     trap = "class Trap:\n def __getattr__(self, name): os.kill(os.getpid(), signal.SIGINT)\n"
     done = subprocess.run([sys.executable, "-c", trap + code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (cli.INTERRUPTED, "")
 
 
 def test_importing_the_command_leaves_ctrl_c_as_it_was():
-    code = "import kernelweave.cli, signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
+    code = "import kernelweave.cli.main, signal; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "True\n"
 
@@ -393,9 +378,9 @@ def test_importing_the_command_leaves_ctrl_c_as_it_was():
 @pytest.mark.parametrize("arguments", [("papers", "list"), ("--help",)])
 def test_a_full_standard_output_is_one_sentence(arguments):
     with open("/dev/full", "w") as full:
-        command = [sys.executable, "-m", "kernelweave.cli", *arguments]
+        command = [sys.executable, "-m", "kernelweave", *arguments]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == int(Fault.NO_SPACE)
+    assert done.returncode == int(OutputFault.NO_SPACE)
     assert done.stderr == "kernelweave: The report cannot be printed: No space left on device.\n"
 
 
@@ -403,7 +388,7 @@ def test_a_full_standard_output_is_one_sentence(arguments):
 def test_a_pipe_that_nobody_reads_ends_the_command_as_it_ends_others(arguments):
     reader, writer = os.pipe()
     os.close(reader)
-    command = [sys.executable, "-m", "kernelweave.cli", *arguments]
+    command = [sys.executable, "-m", "kernelweave", *arguments]
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (cli.NO_READER, b"")
@@ -438,6 +423,6 @@ def test_a_kill_leaves_no_output_or_the_whole_one(table, tmp_path):
 )
 def test_options_that_contradict_are_refused(options, sentence, table, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert run(*LABEL, *options) in (cli.BAD_OPTION, int(Fault.SAME_FILE))
+    assert run(*LABEL, *options) in (cli.BAD_OPTION, int(OutputFault.SAME_FILE))
     assert sentence in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

@@ -4,8 +4,8 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 
-from kernelweave.labeling import LabelingOptions, _Clock, _Folds, _Numbers, fill_labels, in_options
-from kernelweave.target_texts import LabelingError
+from kernelweave.labeling.job import LabelingOptions, _Clock, _Folds, _Numbers, fill_labels, in_options
+from kernelweave.labeling.target import LabelingError
 
 
 def silent(what, share):

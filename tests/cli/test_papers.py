@@ -12,10 +12,10 @@ from checks.browser import needs_chromium, opened
 from checks.tiny_paper import PAPER, TABLE
 
 import kernelweave.papers
-from kernelweave import cli
+from kernelweave.cli import main as cli
 from kernelweave.papers.runner import plan, read_records, record_key
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PAPERS = kernelweave.papers.PAPERS
 N_ITEMS = 13  # tables and figures of the five papers, as tests/papers/test_published.py names them
 
@@ -127,7 +127,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path):
     script = (
         "import kernelweave.papers, checks.tiny_paper as tiny\n"
         "kernelweave.papers.PAPERS = {'tiny': tiny.PAPER}\n"
-        "from kernelweave.cli import main\nmain()"
+        "from kernelweave.cli.main import main\nmain()"
     )
     path = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src")])
     environment = os.environ | {"PYTHONPATH": path, "TINY_PAUSE": "0.3"}
@@ -170,7 +170,7 @@ def test_every_cell_has_one_committed_record_of_the_present_definition(name):
 def fast_run(tmp_path_factory):
     """The report of a fast run of all papers, as a user makes it."""
     folder = tmp_path_factory.mktemp("fast")
-    command = [sys.executable, "-m", "kernelweave.cli", "papers"]
+    command = [sys.executable, "-m", "kernelweave", "papers"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     subprocess.run([*command, "run", "all", "--fast", "-o", str(folder)], env=environment, check=True, timeout=900)
     subprocess.run([*command, "report", str(folder)], env=environment, check=True, timeout=120)
