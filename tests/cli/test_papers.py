@@ -12,7 +12,7 @@ from checks.browser import needs_chromium, opened
 from checks.tiny_paper import PAPER, TABLE
 
 import kernelweave.papers
-from kernelweave.cli import main as cli
+from kernelweave.cli.main import main
 from kernelweave.papers.runner import plan, read_records, record_key
 
 ROOT = Path(__file__).parents[2]
@@ -34,7 +34,7 @@ def run(*arguments):
     """Run `kernelweave papers` in this process; return its exit code."""
     sys.argv = ["kernelweave", "papers", *map(str, arguments)]
     try:
-        cli.main()
+        main()
     except SystemExit as stop:
         return stop.code or 0
     return 0

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernelweave.cli import main as cli
 from kernelweave.cli import streams
+from kernelweave.cli.errors import NO_MODEL, NO_READER
 from kernelweave.files import OutputFault
 from kernelweave.labeling.errors import Fault
 
@@ -28,13 +28,13 @@ SEVERAL = """
 import contextlib, json, os, sys
 import kernelweave.papers
 from checks.tiny_paper import PAPER
-from kernelweave.cli import main as cli
+from kernelweave.cli.main import main
 codes = []
 for arguments in json.loads(sys.argv[1]):
     kernelweave.papers.PAPERS = {"tiny": PAPER} if "tiny" in " ".join(arguments) else kernelweave.papers.PAPERS
     sys.argv = ["kernelweave", *arguments]
     try:
-        cli.main()
+        main()
     except SystemExit as stop:
         codes.append(stop.code or 0)
     else:
@@ -219,7 +219,7 @@ def test_other_commands_do_their_work_without_a_reader(tmp_path):
     ]
     with open(unread_pipe(), "wb") as unread:
         codes, done = several(tmp_path, *commands, stdout=unread, variables={"HOME": str(tmp_path / "none")})
-    assert codes == [0, 0, 0, 0, cli.NO_MODEL, cli.NO_READER, cli.NO_READER]
+    assert codes == [0, 0, 0, 0, NO_MODEL, NO_READER, NO_READER]
     assert b"Traceback" not in done.stderr
     assert (tmp_path / "in.predicted.csv").exists()
     assert (tmp_path / "tiny" / "report.html").exists()

@@ -18,25 +18,17 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as Lines
 
 from ..files import atomic_write, reason
+from .errors import BAD_OPTION, FAILED_CELLS, INTERRUPTED, NO_RECORDS, CommandError
 from .streams import work_is_done
 
 if TYPE_CHECKING:
     from ..papers.definition import Paper
     from ..papers.runner import Progress as State
 
-BAD_OPTION, NO_RECORDS, FAILED_CELLS, INTERRUPTED = 2, 4, 5, 130
 FOLDER = Path("reproduction")
 SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal
 
 app = typer.Typer(no_args_is_help=True, help="Reproduce the papers' tables and figures.")
-
-
-class PapersError(Exception):
-    """One sentence for the user, with an exit code."""
-
-    def __init__(self, code: int, message: str):
-        super().__init__(message)
-        self.code = code
 
 
 @app.command("list")
@@ -73,39 +65,39 @@ def run(
     papers = _chosen(paper)
     kind, number = _item(table, figure)
     if trials is not None and trials < 1:
-        raise PapersError(BAD_OPTION, f"--trials {trials} is not a whole number from 1 on.")
+        raise CommandError(BAD_OPTION, f"--trials {trials} is not a whole number from 1 on.")
     if jobs is not None and jobs < 1:
-        raise PapersError(BAD_OPTION, f"--jobs {jobs} is not a whole number from 1 on.")
+        raise CommandError(BAD_OPTION, f"--jobs {jobs} is not a whole number from 1 on.")
     for name in with_ or ():
         try:
             given = outside(name)
         except ValueError as error:
-            raise PapersError(BAD_OPTION, str(error)) from None
+            raise CommandError(BAD_OPTION, str(error)) from None
         if given is None:
-            raise PapersError(BAD_OPTION, f"--with {name!r} is not module:Class, such as sklearn.svm:SVC.")
+            raise CommandError(BAD_OPTION, f"--with {name!r} is not module:Class, such as sklearn.svm:SVC.")
     tasks = runner.plan(papers, kind=kind, number=number, trials=trials, fast=fast, outside=with_ or ())
     if not tasks:
         known = ", ".join(f"{p.name}: {' and '.join(item.name for item in p.items)}" for p in papers)
-        raise PapersError(BAD_OPTION, f"There is no {kind} {number}; there are {known}.")
+        raise CommandError(BAD_OPTION, f"There is no {kind} {number}; there are {known}.")
     if with_ and not any(task.item.outside for task in tasks):
-        raise PapersError(BAD_OPTION, f"--with is given, and nothing that is chosen takes it; {_takers(papers)}.")
+        raise CommandError(BAD_OPTION, f"--with is given, and nothing that is chosen takes it; {_takers(papers)}.")
     if output.exists() and not output.is_dir():
-        raise PapersError(BAD_OPTION, f"'{output}' is no folder; name another one with -o.")
+        raise CommandError(BAD_OPTION, f"'{output}' is no folder; name another one with -o.")
     try:
         with _watcher(len(tasks)) as watch:
             records = runner.execute(tasks, output, n_jobs=jobs or cpu_count(), watch=watch)
     except KeyboardInterrupt:
-        raise PapersError(
+        raise CommandError(
             INTERRUPTED, f"Interrupted; what is finished is kept in '{output}', and the same command goes on."
         ) from None
     except BrokenProcessPool:
-        raise PapersError(
+        raise CommandError(
             FAILED_CELLS,
             f"A process was killed, perhaps for want of memory; what is finished is kept in '{output}', and the same "
             "command goes on: give it fewer --jobs.",
         ) from None
     except OSError as error:
-        raise PapersError(BAD_OPTION, f"The records cannot be written to '{output}': {reason(error)}.") from None
+        raise CommandError(BAD_OPTION, f"The records cannot be written to '{output}': {reason(error)}.") from None
     failed = [record for record in records if "error" in record]
     work_is_done()
     n_good = len(records) - len(failed)
@@ -113,7 +105,7 @@ def run(
     if failed:
         first = failed[0]
         where = f"{first['paper']} {first['item']}, {first['row']}, {first['method']}, trial {first['trial']}"
-        raise PapersError(
+        raise CommandError(
             FAILED_CELLS,
             f"{len(failed)} of {len(records)} cells failed, the first at {where}: {first['error']}. The same command "
             "tries them again.",
@@ -135,11 +127,11 @@ def report(
     try:
         from ..report import page as pages
     except ImportError as missing:
-        raise PapersError(BAD_OPTION, f"The report needs {missing.name}: pip install 'kernelweave[report]'") from None
+        raise CommandError(BAD_OPTION, f"The report needs {missing.name}: pip install 'kernelweave[report]'") from None
     papers = [paper for paper in PAPERS.values() if (folder / f"{paper.name}.jsonl").exists()]
     records, n_others = runner.current_records(papers, folder)
     if not records:
-        raise PapersError(
+        raise CommandError(
             NO_RECORDS,
             f"'{folder}' has no records of a run; make some with kernelweave papers run all --fast -o {folder}",
         )
@@ -161,13 +153,13 @@ def _chosen(name: str) -> list[Paper]:
     if name == "all":
         return list(PAPERS.values())
     if name not in PAPERS:
-        raise PapersError(BAD_OPTION, f"There is no paper {name!r}; there are {', '.join(PAPERS)} and all.")
+        raise CommandError(BAD_OPTION, f"There is no paper {name!r}; there are {', '.join(PAPERS)} and all.")
     return [PAPERS[name]]
 
 
 def _item(table: int | None, figure: int | None) -> tuple[str | None, int | None]:
     if table is not None and figure is not None:
-        raise PapersError(BAD_OPTION, "--table and --figure are both given; give one of them, or none for all.")
+        raise CommandError(BAD_OPTION, "--table and --figure are both given; give one of them, or none for all.")
     if table is not None:
         return "table", table
     return ("figure", figure) if figure is not None else (None, None)
