@@ -20,13 +20,10 @@ def covering_radius(residuals: np.ndarray) -> float:
     return float(sizes[rank - 1]) if rank <= len(sizes) else math.nan
 
 
-def wilson_interval(n_wrong: float, n_rows: int) -> tuple[float, float]:
+def wilson_interval(n_wrong: int, n_rows: int) -> tuple[float, float]:
     """Return the 95 % interval of an error rate."""
-    z = 1.959964
-    share = n_wrong / n_rows
-    center = share + z**2 / (2 * n_rows)
-    spread = z * math.sqrt(share * (1 - share) / n_rows + z**2 / (4 * n_rows**2))
-    return max(0.0, (center - spread) / (1 + z**2 / n_rows)), min(1.0, (center + spread) / (1 + z**2 / n_rows))
+    low, high = binomtest(n_wrong, n_rows).proportion_ci(0.95, method="wilson")
+    return float(low), float(high)
 
 
 def class_error(given: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
