@@ -5,19 +5,15 @@ import io
 import os
 import resource
 import signal
-import sys
 import time
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from kernelweave.files import OutputError, OutputFault
-from kernelweave.labeling import table as tables
 from kernelweave.labeling.errors import Fault, TableError
 from kernelweave.labeling.table import is_empty, read_table, write_filled
 
@@ -119,39 +115,6 @@ def test_only_the_filled_cells_and_the_appended_columns_change(tmp_path_factory,
     assert sorted(os.listdir(folder)) == ["in.csv", "out.csv"]
 
 
-@settings(many, max_examples=1000)
-@given(st.text('a",\r\n', max_size=14))
-def test_cells_are_cut_where_pythons_csv_cuts_them_in_whatever_text(text):
-    body = text.encode()
-    lines = tables._scan(body, ",")
-    if lines.open_quote is not None:
-        return
-    firsts = np.cumsum(lines.n_cells) - lines.n_cells
-    found = []
-    for start, end, first, n_cells in zip(lines.starts, lines.ends, firsts, lines.n_cells, strict=True):
-        ends = lines.stops[first : first + n_cells]
-        row = list(tables._texts(body, "utf-8", np.append(start, ends[:-1] + 1), ends))
-        found += [row] if end > start else []
-    assert found == [row for row in csv.reader(io.StringIO(text, newline="")) if row]
-
-
-def test_a_blank_line_is_a_row_between_the_rows_of_a_single_column_and_nowhere_else(tmp_path):
-    path, out = tmp_path / "in.csv", tmp_path / "out.csv"
-    path.write_bytes(b"\ny\na\n\nb\n\n")
-    table = read_table(path)
-    assert list(table.column("y")) == ["a", "", "b"]
-    write_filled(table, "y", [None, "c", None], {"p": ["", "1", ""]}, out)
-    assert out.read_bytes() == b"\ny,p\na,\nc,1\nb,\n\n"
-    path.write_bytes(b"x,y\n\n1,a\n\n2,b\n\n")
-    assert read_table(path).n_rows == 2
-
-
-@pytest.mark.parametrize("rows", [b";\n", b';"007"\n', b';\n;"007"\n;a,b\n'])
-def test_a_comma_before_a_closing_quote_is_no_delimiter(tmp_path, rows):
-    table = small(tmp_path, b'h;"h,"\n' + rows)
-    assert (table.delimiter, table.names, table.n_rows) == (";", ["h", "h,"], rows.count(b"\n"))
-
-
 def test_only_a_blank_text_is_empty_unless_another_is_named(tmp_path):
     path = tmp_path / "in.csv"
     path.write_bytes(b'x,y\n1,\n2,""\n3,NA\n4,None\n5,nan\n6, \n7,?\n')
@@ -161,14 +124,6 @@ def test_only_a_blank_text_is_empty_unless_another_is_named(tmp_path):
     for unlabeled in ("NA", "NA "):  # blanks around a text do not count
         assert is_empty(read_table(path), "y", unlabeled).tolist() == [True, True, False, False, True]
     assert is_empty(read_table(path), "y", " ").tolist() == [False] * 4 + [True]
-
-
-def test_a_frame_has_the_texts_as_they_are(tmp_path):
-    path = tmp_path / "in.csv"
-    path.write_bytes(b'x,y\n1,\n2,""\n3,NA\n4,None\n5,nan\n6, \n7,?\n')
-    frame = read_table(path).frame()
-    assert frame.dtypes.tolist() == [object, object]
-    assert frame["y"].tolist() == ["", "", "NA", "None", "nan", " ", "?"]
 
 
 def test_a_cell_that_is_not_empty_is_never_filled(tmp_path):
@@ -184,25 +139,6 @@ def test_a_cell_that_is_not_empty_is_never_filled(tmp_path):
     assert os.listdir(tmp_path) == ["in.csv"]
     write_filled(table, "y", [None, "a"], {}, tmp_path / "out.csv", unlabeled="?")
     assert (tmp_path / "out.csv").read_bytes() == b"x,y\n1,\n2,a\n"
-
-
-@pytest.mark.parametrize(
-    "name, content, delimiter, encoding, line_end",
-    [
-        ("a.csv", b"x,y\r\n1,2\n", ",", "utf-8", "\r\n"),
-        ("a.csv", b"x;y\n1,5;2,5\n1,0;2\n", ";", "utf-8", "\n"),
-        ("a.txt", b"x|y\r1|2", "|", "utf-8", "\r"),
-        ("a.tsv", b"x,z\ty\n1,2\t3", "\t", "utf-8", "\n"),
-        ("a.csv", b"x,y\n\xe9,\x93a\x94\n", ",", "cp1252", "\n"),
-        ("a.csv", b"x,y\n\xe9,\x81\n", ",", "latin-1", "\n"),
-        ("a.csv", b"\xef\xbb\xbfx,y\n1,2\n", ",", "utf-8-sig", "\n"),
-        ("a.csv", b"x,y\n" + b"1;2,3;4\n" * 300_000, ",", "utf-8", "\n"),
-    ],
-)
-def test_delimiter_encoding_and_line_end_are_found(tmp_path, name, content, delimiter, encoding, line_end):
-    (tmp_path / name).write_bytes(content)
-    table = read_table(tmp_path / name)
-    assert (table.delimiter, table.encoding, table.line_end, table.format) == (delimiter, encoding, line_end, "csv")
 
 
 BROKEN = {
@@ -254,13 +190,6 @@ def test_what_is_no_readable_file_gets_one_sentence(tmp_path, monkeypatch):
 
     monkeypatch.setattr("pathlib.Path.read_bytes", refuse)  # root may read everything
     assert code_of(tmp_path / "in.csv") is Fault.UNREADABLE
-
-
-def test_a_column_that_is_not_there_is_named_with_those_that_are(tmp_path):
-    (tmp_path / "in.csv").write_bytes(b"x,y\n1,2\n")
-    with pytest.raises(TableError, match="no column 'z'; it has 'x', 'y'") as caught:
-        read_table(tmp_path / "in.csv").column("z")
-    assert caught.value.code is Fault.NO_SUCH_COLUMN
 
 
 def small(folder, content=b"x,y\n\xe9,\n"):
@@ -350,96 +279,3 @@ def test_a_kill_at_any_moment_leaves_no_output_or_the_whole(tmp_path):
     (tmp_path / ".out.csv.mine.part").write_bytes(b"someone else's")
     write_filled(table, "y", ["a"] * table.n_rows, {"p": ["0.5"] * table.n_rows}, out)
     assert sorted(os.listdir(tmp_path)) == [".out.csv.mine.part", "in.csv", "out.csv"]
-
-
-PARQUET = {
-    "string": (pa.array(["a", None, "", "NA"]), ["a", "x", "y", "NA"]),
-    "large string": (pa.array(["a", None, "", "NA"], pa.large_string()), ["a", "x", "y", "NA"]),
-    "int": (pa.array([1, None, None, 2**62 + 1]), [1, 5, 6, 2**62 + 1]),
-    "int8": (pa.array([1, None, None, 7], pa.int8()), [1, 5, 6, 7]),
-    "float": (pa.array([1.5, None, None, float("inf")]), [1.5, 5.0, 0.1, float("inf")]),
-    "bool": (pa.array([True, None, None, False]), [True, True, False, False]),
-    "category": (
-        pa.DictionaryArray.from_arrays(pa.array([2, None, None, 0], pa.int8()), ["c", "b", "a"]),
-        list("abcc"),
-    ),
-    "new category": (pa.array(["a", None, None, "b"]).dictionary_encode(), ["a", "z", "b", "b"]),
-}
-
-
-@pytest.mark.parametrize("kind", PARQUET)
-@pytest.mark.parametrize("compression", ["none", "zstd", "snappy"])
-def test_parquet_keeps_types_metadata_and_every_other_cell(tmp_path, kind, compression):
-    column, expected = PARQUET[kind]
-    others = {
-        "id": pa.array(["007", None, "", "1"]),
-        "list": pa.array([[1], None, [], [2, 3]]),
-        "bytes": pa.array([b"\xff"] * 4),
-    }
-    field = pa.field("y", column.type, metadata={"unit": "cm"})
-    schema = pa.schema(
-        [("id", pa.string()), field, ("list", others["list"].type), ("bytes", pa.binary())], {"made": "by us"}
-    )
-    before = pa.table([others["id"], column, others["list"], others["bytes"]], schema=schema)
-    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
-    pq.write_table(before, path, row_group_size=3, compression=compression)
-    table = read_table(path)
-    assert (table.format, table.names, table.n_rows) == ("parquet", schema.names, 4)
-    empty = is_empty(table, "y")
-    assert empty.tolist() == [False, True, True, False]
-    texts = [str(value) if hole else None for value, hole in zip(expected, empty, strict=True)]
-    write_filled(table, "y", texts, {"p": ["", "0.5", "1", ""], "why": ["", "so", "2", ""]}, out)
-    after = pq.read_table(out)
-    assert after.schema.metadata == pq.read_table(path).schema.metadata
-    assert after.select(schema.names).schema.equals(pq.read_table(path).schema, check_metadata=True)
-    assert after["y"].to_pylist() == expected
-    assert after.drop_columns(["y", "p", "why"]).equals(before.drop_columns(["y"]))
-    assert (after["p"].to_pylist(), after["p"].type) == ([None, 0.5, 1.0, None], pa.float64())
-    assert after["why"].to_pylist() == [None, "so", "2", None]
-    assert [pq.ParquetFile(out).metadata.row_group(i).num_rows for i in range(2)] == [3, 1]
-    assert list(table.frame().columns) == schema.names
-    assert table.frame(["y"])["y"].isna().sum() == column.null_count
-    if kind == "category":
-        assert after["y"].combine_chunks().dictionary.to_pylist() == ["c", "b", "a"]
-
-
-def test_a_parquet_cell_takes_only_what_its_type_can_hold(tmp_path):
-    pq.write_table(pa.table({"y": [1, None, -1], "z": [[1], None, []]}), tmp_path / "in.parquet")
-    table = read_table(tmp_path / "in.parquet")
-    assert is_empty(table, "y", "-1").tolist() == [False, True, True]
-    for name, text, message in [("y", "2.5", "holds int64"), ("z", "1", "holds list")]:
-        with pytest.raises(TableError, match=message) as caught:
-            write_filled(table, name, [None, text, None], {}, tmp_path / "out.parquet")
-        assert caught.value.code is Fault.UNSUPPORTED
-    assert os.listdir(tmp_path) == ["in.parquet"]
-
-
-def test_an_index_of_pandas_is_a_column_and_comes_back_as_an_index(tmp_path):
-    frame = pd.DataFrame(
-        {"y": pd.Categorical(["b", None, "a"], ["b", "a"], ordered=True)}, index=pd.Index([5, 6, 7], name="key")
-    )
-    frame.to_parquet(tmp_path / "in.parquet")
-    table = read_table(tmp_path / "in.parquet")
-    assert list(table.frame().columns) == table.names == ["y", "key"]
-    write_filled(table, "y", [None, "a", None], {}, tmp_path / "out.parquet")
-    frame.loc[6, "y"] = "a"
-    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out.parquet"), frame)
-
-
-@pytest.mark.parametrize(
-    "columns, code", [(["x", "x"], Fault.BAD_NAMES), (["x", ""], Fault.BAD_NAMES), (["x", "y"], Fault.NO_ROWS)]
-)
-def test_a_parquet_file_needs_names_and_rows(tmp_path, columns, code):
-    rows = 0 if code is Fault.NO_ROWS else 2
-    pq.write_table(pa.table([pa.array([1] * rows, pa.int64())] * 2, names=columns), tmp_path / "in.parquet")
-    with pytest.raises(TableError) as caught:
-        read_table(tmp_path / "in.parquet")
-    assert caught.value.code is code
-
-
-def test_without_the_extra_the_way_to_install_it_is_said(tmp_path, monkeypatch):
-    table = small(tmp_path)
-    monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(TableError, match=r"needs pandas; install it with `pip install 'kernelweave\[cli\]'`") as caught:
-        table.frame()
-    assert caught.value.code is Fault.UNSUPPORTED
