@@ -33,11 +33,17 @@ ONLY_IN = {
 NEVER_IN = {"sklearn": "solvers/"}
 ONLY_IN_TESTS = ("cvxpy", "clarabel")  # the oracles
 MAX_LINES = 500
+MAX_FILES = 7  # at the top, beside __init__ and __main__: what is more is a room
 
 
 def test_the_source_keeps_to_the_map():
     found = offences(ROOT / "src" / "kernelweave", ROOT / "tests")
     assert not found, "\n".join(found)
+
+
+def test_the_top_level_is_rooms_and_a_few_files():
+    files = {file.stem for file in (ROOT / "src" / "kernelweave").glob("*.py")} - {"__init__", "__main__"}
+    assert len(files) <= MAX_FILES, sorted(files)
 
 
 def offences(package, tests):
