@@ -27,7 +27,7 @@ def write_table(path, pixels, cells):
 
 
 def label(table, quiet):
-    command = [sys.executable, "-m", "kernelweave.cli", "label", str(table), "--target", "parity"]
+    command = [sys.executable, "-m", "kernelweave", "label", str(table), "--target", "parity"]
     subprocess.run(
         command, check=True, **({"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL} if quiet else {})
     )

@@ -36,10 +36,10 @@ from kernelweave import (
     SSMKRegressor,
     manifold_family,
 )
+from kernelweave.files import OutputError
 from kernelweave.kernels.cluster import ClusterKernel, DiffusionKernel
 from kernelweave.model_selection import SigmoidCalibratedClassifier, labeled_scorer
 from kernelweave.persistence import _is_known, load, load_with_about, save
-from kernelweave.tables import TableError
 
 skops = pytest.importorskip("skops.io")
 LIBRARY = [
@@ -331,7 +331,7 @@ def test_what_comes_from_scikit_learn_is_loaded(make, data, tmp_path):
         ("kernelweave.solvers.result.Status", True),
         ("kernelweave.persistence.os", False),
         ("kernelweave.persistence.os.system", False),
-        ("kernelweave.tables.atomic_write", False),
+        ("kernelweave.files.atomic_write", False),
         ("kernelweave.kernels.graph.import_module", False),
         ("kernelweave.kernels.graph.NearestNeighbors", False),
     ],
@@ -342,7 +342,7 @@ def test_names_in_a_file_are_looked_up_before_they_are_trusted(name, is_loaded):
 
 def test_a_file_cannot_call_functions_of_kernelweave(tmp_path):
     save([str(tmp_path / "written"), b"by the file"], tmp_path / "m.skops")
-    name = "kernelweave.tables.atomic_write"
+    name = "kernelweave.files.atomic_write"
     crafted(tmp_path / "m.skops", lambda node: named({"content": node}, name, "ConstructorFromReduceNode"))
     with pytest.raises(ValueError, match=f"does not load from files: {name}"):
         load(tmp_path / "m.skops")
@@ -371,7 +371,7 @@ def test_a_missing_file_is_a_file_error(tmp_path):
 def test_a_failed_save_leaves_nothing_behind(data, tmp_path):
     X, y = data
     (tmp_path / "folder").mkdir()
-    with pytest.raises(TableError, match="cannot be written"):
+    with pytest.raises(OutputError, match="cannot be written"):
         save(SSMKClassifier().fit(X, y), tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 

@@ -1,6 +1,6 @@
 """The command, for ``python -m kernelweave`` where its script is not on the path."""
 
-from .cli import main
+from .cli.main import main
 
 if __name__ == "__main__":
     main()

@@ -21,7 +21,7 @@ from zipfile import ZipFile
 import numpy as np
 from scipy.sparse import load_npz
 
-from .tables import atomic_write
+from .files import atomic_write
 
 FORMAT = 4
 HARMLESS = {"numpy.dtype"}  # data that skops asks about

@@ -1,0 +1,1 @@
+"""The command ``kernelweave``; ``main`` is where it begins."""

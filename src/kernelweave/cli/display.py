@@ -1,0 +1,119 @@
+"""What the command shows: the report for people or as JSON, and what happens meanwhile."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table as Grid
+
+from ..labeling.job import in_options
+
+
+@contextmanager
+def stages() -> Iterator[Callable[[str, float], None]]:
+    """Show what happens: a bar on a terminal, a line each elsewhere; warnings become lines too."""
+    err = Console(stderr=True, highlight=False)
+    with warnings.catch_warnings():
+        warnings.showwarning = lambda message, *_, **__: err.print(f"note: {in_options(str(message))}", markup=False)
+        if not err.is_terminal:
+            yield lambda what, share: err.print(f"{share:4.0%}  {what}", markup=False)
+            return
+        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+        with Progress(*columns, console=err, transient=True) as bar:
+            task = bar.add_task("", total=1.0)
+            yield lambda what, share: bar.update(task, description=what, completed=share)
+
+
+def as_json(report: dict[str, Any], escaped: bool = False) -> str:
+    """Return the report as JSON, which has no NaN and no infinity: they are null."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(part) for key, part in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(part) for part in value]
+        return None if isinstance(value, float) and not math.isfinite(value) else value
+
+    return json.dumps(plain(report), indent=1, ensure_ascii=escaped, allow_nan=False)
+
+
+def show_report(report: dict[str, Any], out: Path, model: Path | None) -> None:
+    """Print the report for people."""
+    console = Console(highlight=False)
+    console.print(
+        f"[bold]{report['rows_filled']:,}[/] rows labelled from {report['rows_labeled']:,} given labels: "
+        f"{report['task']} ({report['task_was']})"
+    )
+    if "classes" in report:
+        shown = ", ".join(f"{name} {count}" for name, count in list(report["classes"].items())[:12])
+        console.print(f"given labels: {shown}{', …' if len(report['classes']) > 12 else ''}", markup=False)
+    _show_errors(console, report)
+    for warning in report["warnings"]:
+        console.print(f"[bold]note:[/] {escape(warning)}")
+    if "probabilities" in report:
+        console.print(f"probabilities: {report['probabilities']}", markup=False)
+    _show_kernels(console, report)
+    _show_columns(console, report["columns"])
+    console.print(f"written to {out}, record in {out.name}.json", markup=False, soft_wrap=True)
+    if model is not None:
+        console.print(f"model saved to {model}", markup=False, soft_wrap=True)
+
+
+def _show_errors(console: Console, report: dict[str, Any]) -> None:
+    tested, labeled = report["rows_tested"], report["rows_labeled"]
+    part = f"{tested:,} of the {labeled:,}" if tested < labeled else "the"
+    grid = Grid(title=f"cross-validated on {part} labelled rows", title_justify="left", title_style="")
+    grid.add_column("")
+    if report["task"] == "classification":
+        for name in ("error", "95 % interval", "balanced error"):
+            grid.add_column(name, justify="right")
+        for name, e in report["errors"].items():
+            low, high = e["interval"]
+            grid.add_row(name, f"{e['error']:.1%}", f"{low:.1%} – {high:.1%}", f"{e['balanced_error']:.1%}")
+    else:
+        for name in ("mean absolute error", "root mean square"):
+            grid.add_column(name, justify="right")
+        for name, e in report["errors"].items():
+            grid.add_row(name, f"{e['mean_absolute_error']:.4g}", f"{e['rmse']:.4g}")
+    console.print(grid)
+
+
+def _show_kernels(console: Console, report: dict[str, Any]) -> None:
+    grid = Grid(title="kernels chosen", title_justify="left", title_style="")
+    for name, side in (("kernel", "left"), ("source", "left"), ("basis functions", "right"), ("share", "right")):
+        grid.add_column(name, justify=side)  # type: ignore[arg-type]
+    for usage in report["kernels"]:
+        if usage["columns"]:
+            grid.add_row(escape(usage["name"]), escape(usage["source"]), str(usage["columns"]), f"{usage['share']:.0%}")
+    console.print(grid)
+    proof = report["certificate"]
+    covered = "all rows as centres"
+    if proof["candidates"] < proof["rows"]:
+        covered = f"{proof['candidates']:,} of {proof['rows']:,} rows as centres (labelled ones and a random part)"
+    console.print(f"certificate: {_proved(proof)}, over {covered}. {proof['status']}", markup=False)
+
+
+def _proved(proof: dict[str, Any]) -> str:
+    """Return what a gap says about the optimum, which lies between the objective less the gap and the objective."""
+    bound = proof["objective"] - proof["gap"]
+    excess = 0.0 if proof["gap"] <= 0 else proof["gap"] / bound if bound > 0 else math.inf
+    if excess >= 1.0:
+        return "no useful bound was proved (the optimum may be less than half of what was reached)"
+    return f"at most {excess:.1e} of the optimum above it"
+
+
+def _show_columns(console: Console, columns: dict[str, Any]) -> None:
+    used, left_out = columns["used"], columns["left_out"]
+    shown = ", ".join(f"{name} ({kind})" for name, kind in list(used.items())[:10])
+    console.print(f"{len(used)} columns used: {shown}{', …' if len(used) > 10 else ''}", markup=False)
+    for name, why in left_out.items():
+        console.print(f"left out: {name or 'the first column'} ({why})", markup=False)

@@ -1,0 +1,236 @@
+"""``kernelweave label`` and ``kernelweave predict``: fill in the missing labels of a table, or use a saved model."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+
+from ..files import OutputError, OutputFault, check_output, reason, write_all
+from ..labeling.errors import Fault, TableError
+from ..labeling.job import Labeling, LabelingOptions, encode, fill_labels
+from ..labeling.table import Table, is_empty, read_table, write_filled
+from ..labeling.target import require_empty
+from ..persistence import load_with_about, packed, require_skops
+from .display import as_json, show_report, stages
+from .errors import BAD_OPTION, NO_MODEL, CommandError
+from .streams import as_text, can_show, work_is_done
+
+# What the name of an output promises; the copy is of the table's own kind, so another promise is refused.
+KINDS = {".csv": "text", ".tsv": "text with tabs", ".tab": "text with tabs", ".parquet": "Parquet", ".pq": "Parquet"}
+OTHER_KINDS = (".xlsx", ".xls", ".ods", ".json", ".feather", ".arrow", ".gz", ".bz2", ".xz", ".zip", ".zst")
+
+
+def label(
+    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with a header row.")],
+    target: Annotated[str, typer.Option(help="Column whose empty cells are filled in.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where the copy goes (default: TABLE.labeled.csv).")
+    ] = None,
+    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
+    unlabeled: Annotated[str | None, typer.Option(help="Text that marks an unlabelled cell, beside empty.")] = None,
+    id_column: Annotated[list[str] | None, typer.Option("--id", help="Column that names rows; not a feature.")] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
+    group: Annotated[str | None, typer.Option(help="Column whose groups are held out whole.")] = None,
+    source: Annotated[
+        list[str] | None, typer.Option(help="NAME=COLUMNS: one family of kernels for these (a,b or gene_*).")
+    ] = None,
+    scale: Annotated[str, typer.Option(help="auto, block, column or none.")] = "auto",
+    model: Annotated[Path | None, typer.Option(help="Save the model here, for `kernelweave predict`.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="About how many seconds to learn for.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
+    json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+) -> None:
+    """Fill in the empty cells of one column of TABLE, and say how good the labels are."""
+    target = as_text(target)
+    unlabeled, group = (None if word is None else as_text(word) for word in (unlabeled, group))
+    id_column, ignore, source = ([as_text(word) for word in words or ()] for words in (id_column, ignore, source))
+    _require(task, ("auto", "classification", "regression"), "--task")
+    _require(scale, ("auto", "block", "column", "none"), "--scale")
+    out = output or _beside(table, "labeled")
+    record = out.with_name(out.name + ".json")
+    outputs = [out, record, *([model] if model else [])]
+    for path in outputs:
+        check_output(path, table)
+    _require_distinct(outputs)
+    if time_limit is not None and not 0 < time_limit < math.inf:
+        raise CommandError(BAD_OPTION, f"--time-limit {time_limit:g} is not a positive number of seconds.")
+    if model is not None:
+        _require_skops()
+    if seed < 0:
+        raise CommandError(BAD_OPTION, f"--seed {seed} is negative; any whole number from 0 on will do.")
+    options = LabelingOptions(
+        target=target,
+        task=task,
+        id_columns=tuple(id_column),
+        ignore=tuple(ignore),
+        group=group,
+        sources=_sources(source),
+        scale=scale,
+        seed=seed,
+        time_limit=time_limit,
+    )
+    with stages() as stage:
+        stage("reading the table", 0.0)
+        data = read_table(table)
+        _require_kind(data, out)
+        _require_columns(data, [target, *options.id_columns, *options.ignore, *([group] if group else [])])
+        empty = is_empty(data, target, unlabeled)
+        done = fill_labels(data.frame(), data.column(target), empty, options, stage)
+        stage("writing", 0.98)
+        extra = _free_names(done.extra, data.names)
+        report = _record(data, options, unlabeled, done, extra)
+        files = [(record, (as_json(report) + "\n").encode("utf-8", "backslashreplace"))]  # JSON has the same escapes
+        if model is not None:
+            files.append((model, packed(done.model, target=target, task=done.report["task"], unlabeled=unlabeled)))
+        write_all(files, lambda: write_filled(data, target, done.values.tolist(), extra, out, unlabeled))
+    work_is_done()
+    if json_:
+        print(text if can_show(text := as_json(report)) else as_json(report, escaped=True))
+    else:
+        show_report(report, out, model)
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(help="File that `kernelweave label --model` wrote.")],
+    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with the same feature columns.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Where the copy goes (default: TABLE.predicted.csv).")
+    ] = None,
+) -> None:
+    """Fill in the target column of another TABLE (or append it) with a saved model."""
+    out = output or _beside(table, "predicted")
+    _require_distinct([model, out])
+    check_output(out, table)
+    _require_skops()
+    try:
+        pipeline, about_model = load_with_about(model)
+    except OSError as error:
+        raise CommandError(NO_MODEL, f"'{model}' cannot be read: {reason(error)}.") from None
+    except ValueError as error:
+        raise CommandError(NO_MODEL, str(error)) from None
+    with stages() as stage:
+        stage("reading the table", 0.0)
+        data = read_table(table)
+        _require_kind(data, out)
+        target = str(about_model["target"])
+        given = target in data.names
+        unlabeled = about_model.get("unlabeled")
+        empty = np.ones(data.n_rows, dtype=bool)
+        if given:
+            empty = is_empty(data, target, unlabeled)
+            require_empty(data.column(target), empty, target)
+        stage("predicting", 0.3)
+        filled, beside = pipeline[-1].cells(encode(pipeline[0], data.frame())[empty], target)
+        columns = beside if given else {target: filled, **beside}
+        extra = {name: _spread(texts, empty, "") for name, texts in columns.items()}
+        values = _spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)
+        stage("writing", 0.9)
+        names = _free_names(extra, data.names)
+        write_filled(
+            data, target if given else data.names[0], values.tolist(), names, out, unlabeled if given else None
+        )
+    work_is_done()
+    print(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}")
+
+
+def _spread(texts: Any, where: np.ndarray, elsewhere: str | None) -> np.ndarray:
+    out = np.full(len(where), elsewhere, dtype=object)
+    out[where] = texts
+    return out
+
+
+def _sources(texts: Sequence[str]) -> dict[str, list[str]]:
+    sources: dict[str, list[str]] = {}
+    for text in texts:
+        name, separator, columns = text.partition("=")
+        if not (name and separator and columns):
+            raise CommandError(BAD_OPTION, f"--source {text!r} is not NAME=COLUMNS, such as genes=gene_* or lab=a,b.")
+        sources.setdefault(name, []).extend(columns.split(","))
+    return sources
+
+
+def _require_distinct(paths: Sequence[Path]) -> None:
+    seen: set[str] = set()
+    for path in paths:
+        if (real := os.path.realpath(path)) in seen:
+            raise OutputError(
+                OutputFault.SAME_FILE, f"'{path}' is named twice; a file is never overwritten by another output."
+            )
+        seen.add(real)
+
+
+def _beside(table: Path, what: str) -> Path:
+    """Return where the copy goes if nobody says."""
+    folder = table.absolute().parent
+    if (table.exists() and not table.is_file()) or {Path("/dev"), Path("/proc")} & {folder, *folder.parents}:
+        raise CommandError(BAD_OPTION, f"'{table}' is not a file that a copy can lie beside; name the copy with -o.")
+    return table.with_name(f"{table.stem}.{what}{table.suffix}")
+
+
+def _require_kind(data: Table, out: Path) -> None:
+    """Refuse an output whose name promises another kind of file than the table is."""
+    suffix = out.suffix.lower()
+    kind = "Parquet" if data.format == "parquet" else "text"
+    if getattr(data, "delimiter", "") == "\t":
+        kind = "text with tabs"
+    if suffix != data.path.suffix.lower() and (suffix in OTHER_KINDS or KINDS.get(suffix, kind) != kind):
+        raise CommandError(
+            BAD_OPTION,
+            f"The output '{out}' ends in {suffix}, but the copy of '{data.path}' is {kind} as the table is, so that no "
+            "cell changes. Give it the ending of the table.",
+        )
+
+
+def _require_skops() -> None:
+    try:
+        require_skops()
+    except ImportError as error:
+        raise CommandError(BAD_OPTION, str(error)) from None
+
+
+def _require(value: str, allowed: tuple[str, ...], option: str) -> None:
+    if value not in allowed:
+        raise CommandError(BAD_OPTION, f"{option} {value!r} is not one of {', '.join(allowed)}.")
+
+
+def _require_columns(data: Table, names: list[str]) -> None:
+    for name in names:
+        if name not in data.names:
+            shown = ", ".join(repr(known) for known in data.names[:8]) + (", …" if len(data.names) > 8 else "")
+            raise TableError(Fault.NO_SUCH_COLUMN, f"The table has no column {name!r}; it has {shown}.")
+
+
+def _free_names(extra: dict[str, Any], taken: list[str]) -> dict[str, Any]:
+    """Give appended columns names that the table does not have yet."""
+    free: dict[str, Any] = {}
+    for name, texts in extra.items():
+        new, number = name, 2
+        while new in taken or new in free:
+            new, number = f"{name}_{number}", number + 1
+        free[new] = texts
+    return free
+
+
+def _record(
+    data: Table, options: LabelingOptions, unlabeled: str | None, done: Labeling, extra: dict[str, Any]
+) -> dict[str, Any]:
+    """Return all that is needed to repeat the run to the same output."""
+    packages = ("kernelweave", "numpy", "scipy", "scikit-learn", "highspy", "pandas")
+    chosen = {name: getattr(options, name) for name in options.__dataclass_fields__}
+    return {
+        "table": as_text(data.path.name),
+        "date": str(datetime.now(UTC).date()),
+        "versions": {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in packages}},
+        "options": chosen | {"unlabeled": unlabeled},
+        "appended": list(extra),
+        **done.report,
+    }

@@ -1,0 +1,205 @@
+"""``kernelweave papers``: compute the papers' tables and figures anew, and show them beside what is printed."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from joblib import cpu_count
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table as Lines
+
+from ..files import atomic_write, reason
+from .errors import BAD_OPTION, FAILED_CELLS, INTERRUPTED, NO_RECORDS, CommandError
+from .streams import work_is_done
+
+if TYPE_CHECKING:
+    from ..papers.definition import Paper
+    from ..papers.runner import Progress as State
+
+FOLDER = Path("reproduction")
+SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal
+
+app = typer.Typer(no_args_is_help=True, help="Reproduce the papers' tables and figures.")
+
+
+@app.command("list")
+def list_papers() -> None:
+    """List the papers with their tables and figures."""
+    from ..papers import PAPERS
+
+    lines = Lines("paper", "item", "what", "cells", box=None, header_style="bold")
+    for paper in PAPERS.values():
+        for item in paper.items:
+            n_cells = sum(1 for _ in item.cells(paper.name, item.trials))
+            lines.add_row(paper.name, item.name, item.caption, str(n_cells))
+    Console(highlight=False).print(lines)
+
+
+@app.command()
+def run(
+    paper: Annotated[str, typer.Argument(help="Name of a paper, or all.")],
+    table: Annotated[int | None, typer.Option(help="Only the table of this number.")] = None,
+    figure: Annotated[int | None, typer.Option(help="Only the figure of this number.")] = None,
+    trials: Annotated[int | None, typer.Option(help="Trials of each cell (default: the paper's).")] = None,
+    fast: Annotated[bool, typer.Option("--fast", help="Small samples and few trials: minutes.")] = False,
+    jobs: Annotated[int | None, typer.Option(help="Processes (default: one a core). No influence on values.")] = None,
+    with_: Annotated[
+        list[str] | None,
+        typer.Option("--with", help="module:Class of a scikit-learn estimator: one more method, on the same splits."),
+    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the records.")] = FOLDER,
+) -> None:
+    """Compute the cells of PAPER that have no record yet in the folder; a run that was stopped goes on."""
+    from ..papers import runner
+    from ..papers.outside import outside
+
+    papers = _chosen(paper)
+    kind, number = _item(table, figure)
+    if trials is not None and trials < 1:
+        raise CommandError(BAD_OPTION, f"--trials {trials} is not a whole number from 1 on.")
+    if jobs is not None and jobs < 1:
+        raise CommandError(BAD_OPTION, f"--jobs {jobs} is not a whole number from 1 on.")
+    for name in with_ or ():
+        try:
+            given = outside(name)
+        except ValueError as error:
+            raise CommandError(BAD_OPTION, str(error)) from None
+        if given is None:
+            raise CommandError(BAD_OPTION, f"--with {name!r} is not module:Class, such as sklearn.svm:SVC.")
+    tasks = runner.plan(papers, kind=kind, number=number, trials=trials, fast=fast, outside=with_ or ())
+    if not tasks:
+        known = ", ".join(f"{p.name}: {' and '.join(item.name for item in p.items)}" for p in papers)
+        raise CommandError(BAD_OPTION, f"There is no {kind} {number}; there are {known}.")
+    if with_ and not any(task.item.outside for task in tasks):
+        raise CommandError(BAD_OPTION, f"--with is given, and nothing that is chosen takes it; {_takers(papers)}.")
+    if output.exists() and not output.is_dir():
+        raise CommandError(BAD_OPTION, f"'{output}' is no folder; name another one with -o.")
+    try:
+        with _watcher(len(tasks)) as watch:
+            records = runner.execute(tasks, output, n_jobs=jobs or cpu_count(), watch=watch)
+    except KeyboardInterrupt:
+        raise CommandError(
+            INTERRUPTED, f"Interrupted; what is finished is kept in '{output}', and the same command goes on."
+        ) from None
+    except BrokenProcessPool:
+        raise CommandError(
+            FAILED_CELLS,
+            f"A process was killed, perhaps for want of memory; what is finished is kept in '{output}', and the same "
+            "command goes on: give it fewer --jobs.",
+        ) from None
+    except OSError as error:
+        raise CommandError(BAD_OPTION, f"The records cannot be written to '{output}': {reason(error)}.") from None
+    failed = [record for record in records if "error" in record]
+    work_is_done()
+    n_good = len(records) - len(failed)
+    print(f"{n_good} of {len(records)} cells are in '{output}'; next: kernelweave papers report {output}")
+    if failed:
+        first = failed[0]
+        where = f"{first['paper']} {first['item']}, {first['row']}, {first['method']}, trial {first['trial']}"
+        raise CommandError(
+            FAILED_CELLS,
+            f"{len(failed)} of {len(records)} cells failed, the first at {where}: {first['error']}. The same command "
+            "tries them again.",
+        )
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="Folder of the records.")] = FOLDER,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The page (default: report.html in the folder).")
+    ] = None,
+    markdown: Annotated[Path | None, typer.Option(help="Write Markdown to this file, too.")] = None,
+) -> None:
+    """Write one self-contained HTML page that shows the records beside the printed numbers."""
+    from ..papers import PAPERS, runner
+
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it has words on folders that it does without
+    try:
+        from ..report import page as pages
+    except ImportError as missing:
+        raise CommandError(BAD_OPTION, f"The report needs {missing.name}: pip install 'kernelweave[report]'") from None
+    papers = [paper for paper in PAPERS.values() if (folder / f"{paper.name}.jsonl").exists()]
+    records, n_others = runner.current_records(papers, folder)
+    if not records:
+        raise CommandError(
+            NO_RECORDS,
+            f"'{folder}' has no records of a run; make some with kernelweave papers run all --fast -o {folder}",
+        )
+    without = [name for name in PAPERS if not (folder / f"{name}.jsonl").exists()]
+    page = pages.build([paper.describe() for paper in papers], records, n_others, without)
+    written = [(output or folder / "report.html", pages.html)]
+    if markdown is not None:
+        written.append((markdown, pages.markdown))
+    for path, write in written:
+        atomic_write(path, write(page).encode("utf-8", "replace"))  # names of files need not be UTF-8
+    work_is_done()
+    counts = ", ".join(f"{count} {verdict}" for verdict, count in page.counts.items())
+    print(f"{counts} than printed; written to {' and '.join(str(path) for path, _ in written)}")
+
+
+def _chosen(name: str) -> list[Paper]:
+    from ..papers import PAPERS
+
+    if name == "all":
+        return list(PAPERS.values())
+    if name not in PAPERS:
+        raise CommandError(BAD_OPTION, f"There is no paper {name!r}; there are {', '.join(PAPERS)} and all.")
+    return [PAPERS[name]]
+
+
+def _item(table: int | None, figure: int | None) -> tuple[str | None, int | None]:
+    if table is not None and figure is not None:
+        raise CommandError(BAD_OPTION, "--table and --figure are both given; give one of them, or none for all.")
+    if table is not None:
+        return "table", table
+    return ("figure", figure) if figure is not None else (None, None)
+
+
+def _takers(papers: list[Paper]) -> str:
+    """Say which items of the papers take outside estimators."""
+    names = [f"{paper.name} {item.name}" for paper in papers for item in paper.items if item.outside]
+    return f"outside estimators go into {', '.join(names)}" if names else f"nothing of {papers[0].name} does"
+
+
+@contextmanager
+def _watcher(n_total: int) -> Iterator[Callable[[State], None]]:
+    """Show how far a run is and how long it will take: a bar on a terminal, a line now and then elsewhere."""
+    err = Console(stderr=True, highlight=False)
+    if not err.is_terminal:
+        last = time.monotonic()
+
+        def lines(state: State) -> None:
+            nonlocal last
+            if state.n_done == state.n_total or time.monotonic() - last > SECONDS_BETWEEN_LINES:
+                last = time.monotonic()
+                print(f"{state.n_done} of {state.n_total} cells, {_left(state)}", file=sys.stderr, flush=True)
+
+        yield lines
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, TextColumn("{task.fields[left]}"), console=err, transient=True) as bar:
+        task = bar.add_task("", total=n_total, left="")
+
+        def show(state: State) -> None:
+            name = f"{state.record['paper']} {state.record['item']}"
+            bar.update(task, description=name, completed=state.n_done, left=_left(state))
+
+        yield show
+
+
+def _left(state: State) -> str:
+    if state.remaining is None:
+        return "remaining time unknown"
+    minutes, seconds = divmod(round(state.remaining), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{seconds:02} left"

@@ -1,0 +1,69 @@
+"""What every table has, whatever file it is from: column names, the text of each cell, and a way to write a copy."""
+
+from __future__ import annotations
+
+import importlib
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..files import Writer
+from .errors import Fault, TableError
+
+Texts = NDArray[np.object_]  # of str
+Values = Sequence[str | None]
+Extra = Mapping[str, Sequence[str]]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Table(ABC):
+    """What CSV and Parquet tables share: column names, and the text of every cell."""
+
+    format: ClassVar[str]
+    path: Path
+    names: list[str]
+    n_rows: int
+
+    @abstractmethod
+    def column(self, name: str) -> Texts:
+        """Text of the column's cells, without quotes, "" where empty; ndarray of shape (n_rows,), dtype object."""
+
+    @abstractmethod
+    def frame(self, names: Sequence[str] | None = None) -> Any:
+        """The columns, or those named, as a pandas frame: from text all str objects, from Parquet as typed there."""
+
+    @abstractmethod
+    def filled(self, target: str, values: Values, extra: Extra) -> Writer:
+        """What writes the copy to an open file; whatever the values can do wrong has been tried by then."""
+
+    def position(self, name: str) -> int:
+        """Number of the column called `name`."""
+        if name not in self.names:
+            known = ", ".join(f"'{other}'" for other in self.names[:8]) + ", ..." * (len(self.names) > 8)
+            raise TableError(Fault.NO_SUCH_COLUMN, f"'{self.path}' has no column '{name}'; it has {known}.")
+        return self.names.index(name)
+
+
+def check_header(path: Path, names: list[str], n_rows: int) -> None:
+    """Refuse a table with nameless columns, with equal names, or without rows."""
+    if (nameless := [j for j, name in enumerate(names, 1) if not name.strip()]) and nameless != [1]:  # 1: row labels
+        raise TableError(Fault.BAD_NAMES, f"Column {nameless[0]} of '{path}' has no name in the header; give it one.")
+    if len(set(names)) < len(names):
+        twice = next(name for j, name in enumerate(names) if name in names[:j])
+        raise TableError(Fault.BAD_NAMES, f"'{path}' has more than one column '{twice}'; rename all but one.")
+    if not n_rows:
+        raise TableError(Fault.NO_ROWS, f"'{path}' has column names but no rows.")
+
+
+def need(module: str) -> Any:
+    """Import a module of the extra ``cli``, or say how to install it."""
+    try:
+        return importlib.import_module(module)
+    except ImportError:
+        message = f"This needs {module.partition('.')[0]}; install it with `pip install 'kernelweave[cli]'`."
+        raise TableError(Fault.UNSUPPORTED, message) from None

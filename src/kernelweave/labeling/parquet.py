@@ -1,0 +1,83 @@
+"""A Parquet file: types, metadata, compression and row groups of the copy are its own."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..files import Writer, reason
+from .base import Extra, Table, Texts, Values, check_header, need
+from .errors import Fault, TableError
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ParquetTable(Table):
+    """A Parquet file as the Arrow table in it, and how that was stored."""
+
+    format = "parquet"
+    arrow: Any  # pyarrow.Table
+    options: dict[str, Any]
+
+    @classmethod
+    def parse(cls, path: Path, raw: bytes) -> ParquetTable:
+        pa, parquet = need("pyarrow"), need("pyarrow.parquet")
+        try:
+            file = parquet.ParquetFile(pa.BufferReader(raw))
+            arrow = file.read()
+        except (pa.ArrowException, OSError) as error:
+            raise TableError(Fault.NOT_A_TABLE, f"'{path}' is a broken Parquet file: {reason(error)}.") from None
+        check_header(path, arrow.column_names, arrow.num_rows)
+        group = file.metadata.row_group(0)
+        options = {
+            "compression": group.column(0).compression.replace("UNCOMPRESSED", "NONE"),
+            "row_group_size": group.num_rows,
+        }
+        return cls(path, arrow.column_names, arrow.num_rows, arrow, options)
+
+    def column(self, name: str) -> Texts:
+        cells = self.arrow.column(self.position(name))
+        missing = (None, "nan") if str(cells.type) in ("float", "double") else (None,)  # NaN is no number
+        with contextlib.suppress(NotImplementedError, ValueError):  # lists and bytes have no text of their own
+            cells = cells.cast("string")
+        texts = np.empty(self.n_rows, dtype=object)
+        texts[:] = ["" if cell in missing else str(cell) for cell in cells.to_pylist()]
+        return texts
+
+    def frame(self, names: Sequence[str] | None = None) -> Any:
+        need("pandas")
+        # Otherwise what pandas noted down as its index would be no column of the frame.
+        return self.arrow.select(self.names if names is None else list(names)).to_pandas(ignore_metadata=True)
+
+    def filled(self, target: str, values: Values, extra: Extra) -> Writer:
+        pa, j = need("pyarrow"), self.position(target)
+        field = self.arrow.schema.field(j)
+        try:
+            arrow = self.arrow.set_column(j, field, _fill(self.arrow.column(j).combine_chunks(), values))
+        except (ValueError, NotImplementedError) as error:
+            message = f"Column '{target}' of '{self.path}' holds {field.type} and cannot be filled: {reason(error)}."
+            raise TableError(Fault.UNSUPPORTED, message) from None
+        for name, texts in extra.items():
+            cells = pa.array([text or None for text in texts], "string")
+            with contextlib.suppress(ValueError):
+                cells = cells.cast("float64")
+            arrow = arrow.append_column(name, cells)
+        return lambda file: need("pyarrow.parquet").write_table(arrow, file, **self.options)
+
+
+def _fill(cells: Any, values: Values) -> Any:
+    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    mask = pa.array([value is not None for value in values])
+    texts = pa.array(list(values), "string")
+    if not pa.types.is_dictionary(cells.type):
+        return compute.if_else(mask, texts.cast(cells.type), cells)
+    # The categories keep their order; new ones come after them.
+    inserts = texts.cast(cells.type.value_type)
+    new = inserts.filter(compute.invert(compute.is_in(inserts, cells.dictionary))).unique().drop_null()
+    categories = pa.concat_arrays([cells.dictionary, new])
+    codes = compute.if_else(mask, compute.index_in(inserts, categories), cells.indices).cast(cells.type.index_type)
+    return pa.DictionaryArray.from_arrays(codes, categories, ordered=cells.type.ordered)

@@ -1,0 +1,75 @@
+"""How wrong labels may be: error rates with intervals, paired tests, and the width of intervals around numbers."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from scipy.stats import binomtest, wilcoxon
+from sklearn.metrics import balanced_accuracy_score
+
+COVERAGE = 0.9  # of the interval given beside a number
+SIGNIFICANT = 0.05  # level of the paired tests
+
+
+def covering_radius(residuals: np.ndarray) -> float:
+    """Return the radius of an interval that covers a new residual with probability ``COVERAGE``; NaN if too few."""
+    sizes = np.sort(np.abs(residuals))
+    rank = math.ceil(COVERAGE * (len(sizes) + 1))  # conformal: one more than there are
+    return float(sizes[rank - 1]) if rank <= len(sizes) else math.nan
+
+
+def wilson_interval(n_wrong: int, n_rows: int) -> tuple[float, float]:
+    """Return the 95 % interval of an error rate."""
+    low, high = binomtest(n_wrong, n_rows).proportion_ci(0.95, method="wilson")
+    return float(low), float(high)
+
+
+def class_error(given: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
+    """Return the share of wrong classes with its interval, and the mean of that share over the classes."""
+    wrong = int((given != predicted).sum())
+    return {
+        "error": wrong / len(given),
+        "interval": list(wilson_interval(wrong, len(given))),
+        "balanced_error": 1.0 - float(balanced_accuracy_score(given, predicted)),
+    }
+
+
+def mcnemar(wrong: np.ndarray, other_wrong: np.ndarray) -> float:
+    """Return the two-sided p-value of McNemar's exact test: do two classifiers err equally often on the same rows?
+
+    Rows on which both are right or both are wrong say nothing; each of the others is the one's or the other's with
+    probability 1/2 if neither is better.
+
+    Parameters
+    ----------
+    wrong, other_wrong : ndarray of bool, shape (n_rows,)
+        Where each of them is wrong.
+
+    Examples
+    --------
+    >>> mcnemar(np.array([True] * 5 + [False] * 5), np.zeros(10, dtype=bool))
+    0.0625
+    """
+    n_worse, n_better = int((wrong & ~other_wrong).sum()), int((other_wrong & ~wrong).sum())
+    return float(binomtest(n_worse, n_worse + n_better).pvalue) if n_worse + n_better else 1.0
+
+
+def signed_rank(errors: np.ndarray, other_errors: np.ndarray) -> float:
+    """Return the two-sided p-value of Wilcoxon's signed-rank test; 1 where ranks do not speak for the other method.
+
+    Ranks and means may disagree, when few errors are large; then nothing is clear.
+
+    Parameters
+    ----------
+    errors, other_errors : ndarray of shape (n_rows,)
+        Absolute errors of two methods on the same rows.
+
+    Examples
+    --------
+    >>> signed_rank(np.arange(1.0, 6.0), np.zeros(5)), signed_rank(np.zeros(5), np.arange(1.0, 6.0))
+    (0.0625, 1.0)
+    """
+    differences = errors - other_errors
+    return min(1.0, 2 * float(wilcoxon(differences, alternative="greater").pvalue)) if differences.any() else 1.0

@@ -1,0 +1,86 @@
+r"""A table on disk, read so that a copy can differ from it in the filled cells and the appended columns only.
+
+The copy never goes through parsed values. A cell is empty if its text is blank, or a null of Parquet; ``NA`` is a text.
+A Parquet number's is the shortest.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..files import StrPath, atomic_write, check_output, reason
+from .base import Extra, Table, Values
+from .errors import Fault, TableError
+from .parquet import ParquetTable
+from .text_table import TextTable
+
+__all__ = ["Table", "is_empty", "read_table", "write_filled"]
+
+
+def read_table(path: StrPath) -> Table:
+    """The table in a file: CSV or TSV with a header row, or Parquet, told apart by their content.
+
+    The delimiter is whichever of comma, semicolon, tab and bar cuts the first megabyte into the most regular rows; a
+    name that ends in ``.tsv`` or ``.tab`` forces the tab. Where there is no table, a TableError says why.
+    """
+    path = Path(path)
+    try:
+        raw = path.read_bytes()
+    except (OSError, ValueError) as error:  # ValueError: a path with a null character
+        kinds: dict[type, Fault] = {
+            FileNotFoundError: Fault.NOT_FOUND,
+            IsADirectoryError: Fault.NOT_A_TABLE,
+        }
+        code = kinds.get(type(error), Fault.UNREADABLE)
+        raise TableError(code, f"'{path}' cannot be read: {reason(error)}.") from None
+    if raw.startswith(b"PAR1") and raw.endswith(b"PAR1") and len(raw) > 8:
+        return ParquetTable.parse(path, raw)
+    return TextTable.parse(path, raw)
+
+
+def is_empty(table: Table, name: str, unlabeled: str | None = None) -> NDArray[np.bool_]:
+    """Which cells of a column are blank, or have the text `unlabeled` if that is given; shape (n_rows,).
+
+    Blanks around either text do not count.
+    """
+    markers = {"", (unlabeled or "").strip()}
+    return np.array([text.strip() in markers for text in table.column(name)], dtype=bool)
+
+
+def write_filled(
+    table: Table, target: str, values: Values, extra: Extra, out: StrPath, unlabeled: str | None = None
+) -> None:
+    r"""Write a copy of the table in which empty cells of one column are filled and columns are appended.
+
+    Parameters
+    ----------
+    table, target : Table, str
+        The table, and the column to fill.
+    values : sequence of str or None, of length n_rows
+        The new text of the row's cell; None leaves it as it is. A cell that is not empty must stay.
+    extra : mapping of str to sequence of str, each of length n_rows
+        The appended columns. Their names must be new. In Parquet they are numbers where all their texts are.
+    out : path
+        Never the file that the table was read from.
+    unlabeled : str or None, as in `is_empty`
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "in.csv").write_bytes(b'id;kind\r\n007;"NA"\r\n008;\r\n')
+    >>> table = read_table(folder / "in.csv")
+    >>> write_filled(table, "kind", [None, "a;b"], {"margin": ["", "1.50"]}, folder / "out.csv")
+    >>> (folder / "out.csv").read_bytes()
+    b'id;kind;margin\r\n007;"NA";\r\n008;"a;b";1.50\r\n'
+    """
+    check_output(out, table.path)
+    for row, (value, empty) in enumerate(zip(values, is_empty(table, target, unlabeled), strict=True)):
+        if value is not None and not empty:
+            raise ValueError(f"row {row} of column '{target}' is not empty, so it must not be filled")
+    if clash := [name for name in extra if name in table.names]:
+        raise TableError(Fault.BAD_NAMES, f"'{table.path}' already has a column '{clash[0]}'; it would appear twice.")
+    atomic_write(out, table.filled(target, values, extra))

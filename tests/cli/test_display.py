@@ -1,0 +1,28 @@
+import json
+
+import pytest
+
+from kernelweave.cli.display import _proved, as_json
+
+
+def test_json_has_no_nan_and_no_infinity():
+    def refuse(text):
+        raise AssertionError(f"{text} is not JSON")
+
+    nested = {"a": [float("nan"), (1.5, float("inf"))], "b": {"c": -float("inf"), "d": 2}}
+    assert json.loads(as_json(nested), parse_constant=refuse) == {"a": [None, [1.5, None]], "b": {"c": None, "d": 2}}
+
+
+@pytest.mark.parametrize(
+    "objective, gap, words",
+    [
+        (10.0, 0.0, "at most 0.0e+00 of the optimum"),
+        (0.0, 0.0, "at most 0.0e+00 of the optimum"),
+        (10.0, 2.0, "at most 2.5e-01 of the optimum"),  # it is 8 at least
+        (10.0, 6.0, "no useful bound"),
+        (10.0, 10.0, "no useful bound"),
+        (10.0, float("inf"), "no useful bound"),
+    ],
+)
+def test_the_certificate_is_relative_to_the_optimum(objective, gap, words):
+    assert words in _proved({"objective": objective, "gap": gap})

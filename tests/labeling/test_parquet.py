@@ -1,0 +1,95 @@
+"""The copy of a Parquet file keeps all but the filled cells."""
+
+import os
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kernelweave.labeling.errors import Fault, TableError
+from kernelweave.labeling.table import is_empty, read_table, write_filled
+
+PARQUET = {
+    "string": (pa.array(["a", None, "", "NA"]), ["a", "x", "y", "NA"]),
+    "large string": (pa.array(["a", None, "", "NA"], pa.large_string()), ["a", "x", "y", "NA"]),
+    "int": (pa.array([1, None, None, 2**62 + 1]), [1, 5, 6, 2**62 + 1]),
+    "int8": (pa.array([1, None, None, 7], pa.int8()), [1, 5, 6, 7]),
+    "float": (pa.array([1.5, None, None, float("inf")]), [1.5, 5.0, 0.1, float("inf")]),
+    "bool": (pa.array([True, None, None, False]), [True, True, False, False]),
+    "category": (
+        pa.DictionaryArray.from_arrays(pa.array([2, None, None, 0], pa.int8()), ["c", "b", "a"]),
+        list("abcc"),
+    ),
+    "new category": (pa.array(["a", None, None, "b"]).dictionary_encode(), ["a", "z", "b", "b"]),
+}
+
+
+@pytest.mark.parametrize("kind", PARQUET)
+@pytest.mark.parametrize("compression", ["none", "zstd", "snappy"])
+def test_parquet_keeps_types_metadata_and_every_other_cell(tmp_path, kind, compression):
+    column, expected = PARQUET[kind]
+    others = {
+        "id": pa.array(["007", None, "", "1"]),
+        "list": pa.array([[1], None, [], [2, 3]]),
+        "bytes": pa.array([b"\xff"] * 4),
+    }
+    field = pa.field("y", column.type, metadata={"unit": "cm"})
+    schema = pa.schema(
+        [("id", pa.string()), field, ("list", others["list"].type), ("bytes", pa.binary())], {"made": "by us"}
+    )
+    before = pa.table([others["id"], column, others["list"], others["bytes"]], schema=schema)
+    path, out = tmp_path / "in.parquet", tmp_path / "out.parquet"
+    pq.write_table(before, path, row_group_size=3, compression=compression)
+    table = read_table(path)
+    assert (table.format, table.names, table.n_rows) == ("parquet", schema.names, 4)
+    empty = is_empty(table, "y")
+    assert empty.tolist() == [False, True, True, False]
+    texts = [str(value) if hole else None for value, hole in zip(expected, empty, strict=True)]
+    write_filled(table, "y", texts, {"p": ["", "0.5", "1", ""], "why": ["", "so", "2", ""]}, out)
+    after = pq.read_table(out)
+    assert after.schema.metadata == pq.read_table(path).schema.metadata
+    assert after.select(schema.names).schema.equals(pq.read_table(path).schema, check_metadata=True)
+    assert after["y"].to_pylist() == expected
+    assert after.drop_columns(["y", "p", "why"]).equals(before.drop_columns(["y"]))
+    assert (after["p"].to_pylist(), after["p"].type) == ([None, 0.5, 1.0, None], pa.float64())
+    assert after["why"].to_pylist() == [None, "so", "2", None]
+    assert [pq.ParquetFile(out).metadata.row_group(i).num_rows for i in range(2)] == [3, 1]
+    assert list(table.frame().columns) == schema.names
+    assert table.frame(["y"])["y"].isna().sum() == column.null_count
+    if kind == "category":
+        assert after["y"].combine_chunks().dictionary.to_pylist() == ["c", "b", "a"]
+
+
+def test_a_parquet_cell_takes_only_what_its_type_can_hold(tmp_path):
+    pq.write_table(pa.table({"y": [1, None, -1], "z": [[1], None, []]}), tmp_path / "in.parquet")
+    table = read_table(tmp_path / "in.parquet")
+    assert is_empty(table, "y", "-1").tolist() == [False, True, True]
+    for name, text, message in [("y", "2.5", "holds int64"), ("z", "1", "holds list")]:
+        with pytest.raises(TableError, match=message) as caught:
+            write_filled(table, name, [None, text, None], {}, tmp_path / "out.parquet")
+        assert caught.value.code is Fault.UNSUPPORTED
+    assert os.listdir(tmp_path) == ["in.parquet"]
+
+
+def test_an_index_of_pandas_is_a_column_and_comes_back_as_an_index(tmp_path):
+    frame = pd.DataFrame(
+        {"y": pd.Categorical(["b", None, "a"], ["b", "a"], ordered=True)}, index=pd.Index([5, 6, 7], name="key")
+    )
+    frame.to_parquet(tmp_path / "in.parquet")
+    table = read_table(tmp_path / "in.parquet")
+    assert list(table.frame().columns) == table.names == ["y", "key"]
+    write_filled(table, "y", [None, "a", None], {}, tmp_path / "out.parquet")
+    frame.loc[6, "y"] = "a"
+    pd.testing.assert_frame_equal(pd.read_parquet(tmp_path / "out.parquet"), frame)
+
+
+@pytest.mark.parametrize(
+    "columns, code", [(["x", "x"], Fault.BAD_NAMES), (["x", ""], Fault.BAD_NAMES), (["x", "y"], Fault.NO_ROWS)]
+)
+def test_a_parquet_file_needs_names_and_rows(tmp_path, columns, code):
+    rows = 0 if code is Fault.NO_ROWS else 2
+    pq.write_table(pa.table([pa.array([1] * rows, pa.int64())] * 2, names=columns), tmp_path / "in.parquet")
+    with pytest.raises(TableError) as caught:
+        read_table(tmp_path / "in.parquet")
+    assert caught.value.code is code

@@ -1,0 +1,114 @@
+import numpy as np
+import pytest
+
+from kernelweave.labeling.target import (
+    LabelingError,
+    check_spelling,
+    count_classes,
+    doubts,
+    guess_task,
+    require_empty,
+    stripped,
+)
+
+
+def texts(*labels):
+    return np.array(labels, dtype=object)
+
+
+def test_blanks_around_a_text_do_not_count():
+    assert stripped([" a", "a\t", "\u00a0a b ", "", 1.5]).tolist() == ["a", "a", "a b", "", "1.5"]
+
+
+def test_a_column_without_an_empty_cell_is_refused_and_the_marker_named():
+    empty = np.zeros(4, dtype=bool)
+    with pytest.raises(LabelingError, match=r"'y' has no empty cell: there is nothing to fill in\.$"):
+        require_empty(texts("a", "b", "a", "b"), empty, "y")
+    for marker, option in (("n/a", "n/a"), ("?", "'[?]'"), ("Unknown ", "Unknown"), ("-1", "-1")):
+        with pytest.raises(LabelingError, match=f"marks a row without a label, .*--unlabeled {option}"):
+            require_empty(texts("a", "b", marker, marker), empty, "y")
+    require_empty(texts("a", "b", "", ""), np.array([False, False, True, True]), "y")
+
+
+def test_numbers_that_may_be_others_are_refused_unless_they_are_classes():
+    labels = texts(*(f"{950 + 9 * i:,}" for i in range(30)))
+    for task in ("auto", "regression"):
+        with pytest.raises(LabelingError, match="'1,004', whose mark may stand between thousands"):
+            check_spelling(labels, task, "y")
+    check_spelling(labels, "classification", "y")
+    check_spelling(texts("1,067", "999"), "auto", "y")  # two of them are classes
+
+
+@pytest.mark.parametrize("marker", ["NA", "unknown"])
+def test_a_missing_number_that_is_spelled_out_is_refused(marker):
+    labels = texts(marker, *(str(i / 10) for i in range(30)))
+    with pytest.raises(LabelingError, match=f"numbers and other texts: if '{marker}' marks"):
+        check_spelling(labels, "auto", "y")
+    check_spelling(labels[1:], "auto", "y")
+    check_spelling(texts(marker, "1", "2", "1"), "auto", "y")  # classes
+
+
+def test_classes_are_counted():
+    assert count_classes(texts("b", "a", "b", "a", "b"), "y") == {"a": 2, "b": 3}
+
+
+@pytest.mark.parametrize(
+    "labels, sentence",
+    [
+        (["a", "a"], "All given cells of 'y' are 'a'"),
+        (
+            ["a", "a", "b"],
+            "The class 'b' of 'y' has only one labelled row; .* at least 2 .*Label more rows, or empty that cell",
+        ),
+        (["a", "b"], "Label more rows, or empty that cell"),
+        (["3", "3", "12"], "The class '12' .* say --task regression"),
+        (["€1.36", "€-1.14", "€4.40"], "3 different texts in 3 labelled rows, such as .*amounts with a unit, or dates"),
+        (["2020-01-01", "2020-01-02", "2020-01-01"], "dates, which are not read as numbers"),
+        (["grade 1", "grade 1", "grade 1", "grade 2"], "The class 'grade 2' .*Label more rows"),
+        (["yes", "yes", "no", "no", "Yes"], "The class 'Yes' .*If 'Yes' and 'yes' are one class, write them alike"),
+    ],
+)
+def test_what_cannot_be_classes_is_refused_with_the_way_out(labels, sentence):
+    with pytest.raises(LabelingError, match=sentence):
+        count_classes(texts(*labels), "y")
+
+
+@pytest.mark.parametrize(
+    "classes, sentences",
+    [
+        (["a", "b"], []),
+        (["-1", "1"], []),  # two classes
+        (["-1", "0", "1"], ["if '-1' marks a row without a label"]),
+        (["a", "unknown"], ["--unlabeled unknown"]),
+        (["a", "NONE", "b"], ["--unlabeled NONE"]),
+        (["0", "1", "1.0", "01"], ["'01', '1' and '1.0' differ only in how a number is written: if they are one"]),
+        (["0,5", "0,50", "1"], ["'0,5' and '0,50' differ only in how"]),
+        (["1e3", "1E3"], ["'1E3' and '1e3' differ only in case:"]),
+        (
+            ["no", "No", "NO", "-", "1", "1.0"],
+            ["if '-' marks", "'NO', 'No' and 'no' differ only in case; '1' and '1.0'"],
+        ),
+        (["a", "A", "b", "B", "c", "C", "d", "D"], ["'C' and 'c' differ only in case, …: if"]),
+    ],
+)
+def test_doubtful_classes_are_named(classes, sentences):
+    found = doubts(classes)
+    assert len(found) == len(sentences)
+    for note, sentence in zip(found, sentences, strict=True):
+        assert sentence in note
+
+
+@pytest.mark.parametrize(
+    "labels, task",
+    [
+        (["a", "b"], "classification"),
+        (["0", "1", "2"], "classification"),
+        ([str(i) for i in range(30)], "regression"),
+        ([f"{i / 7:.3f}" for i in range(15)], "regression"),
+        (["1.5", "2.5"], "classification"),
+        (["nan", "1"] * 20, "classification"),
+        ([str(i) for i in range(30)] + ["x"], "classification"),
+    ],
+)
+def test_the_task_is_guessed_from_the_target(labels, task):
+    assert guess_task(np.array(labels, dtype=object)) == task
