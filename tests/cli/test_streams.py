@@ -7,6 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -347,3 +349,22 @@ def test_what_cannot_be_decoded_is_an_error_as_ever():
     assert "a…–☃".encode("ascii", streams.REPLACE) == b"a...-?"
     with pytest.raises(UnicodeDecodeError):
         b"\xff".decode("ascii", streams.REPLACE)
+
+
+def test_a_full_pipe_that_does_not_block_is_waited_for():
+    reader, writer = os.pipe()
+    os.set_blocking(writer, False)
+    received = []
+
+    def read():
+        time.sleep(0.2)
+        while part := os.read(reader, 65536):
+            received.append(part)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    with os.fdopen(writer, "wb", buffering=0) as raw, io.BufferedWriter(streams.Output(raw)) as buffered:
+        buffered.write(b"x" * 1_000_000)
+        buffered.flush()
+    thread.join()
+    assert sum(map(len, received)) == 1_000_000

@@ -9,7 +9,9 @@ import threading
 from types import FrameType
 
 from .errors import INTERRUPTED, NO_READER, NOT_POSSIBLE, CommandError
+from .streams import guarded, open_closed
 
+open_closed()
 # While modules are imported there is nothing to clean up, and an exception in the midst of a compiled one could become
 # any other: Ctrl-C ends the process.
 _can_be_interrupted = (
@@ -26,7 +28,6 @@ try:
     from ..labeling.target import LabelingError
     from .label import label, predict
     from .papers import app as papers
-    from .streams import guarded
 except ImportError as missing:  # pragma: no cover - tested in a process of its own
     if str(missing.name).partition(".")[0] not in ("typer", "rich"):
         raise

@@ -12,6 +12,7 @@ from __future__ import annotations
 import codecs
 import io
 import os
+import select
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -32,7 +33,9 @@ class Output(io.RawIOBase):
     def write(self, data: Any) -> int:
         if self.failure is None:
             try:
-                return int(self.raw.write(data))
+                while (written := self.raw.write(data)) is None:  # a pipe that does not block, and is full
+                    select.select([], [self.raw], [])
+                return int(written)
             except OSError as error:
                 self.failure = error
         return len(data)
@@ -53,7 +56,7 @@ def guarded() -> Iterator[Output]:
 
     Streams that a program has put in the place of its own are left alone.
     """
-    _open_closed()
+    open_closed()
     codecs.register_error(REPLACE, _replaced)
     before = sys.stdout, sys.stderr
     output = Output()
@@ -101,8 +104,11 @@ def as_text(word: str) -> str:
     return word
 
 
-def _open_closed() -> None:
-    """Open the null device in the place of closed streams; else the next file would get what is printed to them."""
+def open_closed() -> None:
+    """Open the null device in the place of closed streams; else the next file would get what is printed to them.
+
+    Some modules cannot even be imported without them, numpy 2.0 among these.
+    """
     for number in (0, 1, 2):
         try:
             os.fstat(number)
