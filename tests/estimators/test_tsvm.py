@@ -101,8 +101,9 @@ def test_the_certificate_bounds_the_distance_from_the_own_convex_problem(seed, p
     mean = None if prior is None else signs.mean()
     costs = np.ones(labeled.sum()), np.ones((~labeled).sum())
     minimum, _ = convex_problem(kernels, signs, *costs, slopes, model.s_, mean, norm)
-    assert (model.objective_ - minimum) / model.objective_ >= -1e-8
-    assert model.objective_ - minimum <= model.certificate_.gap + 1e-8 * model.objective_
+    accuracy = model.objective_ * (1e-8 if norm in (1, 2) else 2e-7)  # that of Clarabel, on any processor
+    assert model.objective_ - minimum >= -accuracy
+    assert model.objective_ - minimum <= model.certificate_.gap + accuracy
 
 
 @pytest.mark.parametrize("model", [TSVMClassifier(), TSVMMKLClassifier(PAIR), TSVMMKLClassifier(PAIR, norm=1)], ids=str)
