@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave import RBF, KernelLibrary, Linear, Polynomial, Sigmoid, SSMKClassifier
 from kernelweave.solvers.margin import classification_rows
+from kernelweave.solvers.result import Status
 
 LIBRARIES = [[Linear(), RBF()], [RBF(1e-3), Polynomial(3)], [Sigmoid(), RBF(50.0)]]
 
@@ -52,11 +53,22 @@ def test_scaled_columns_always_converge(seed, column_scale):
     assert model.fit(X, y, sample_weight=weight).status_.converged
 
 
-@pytest.mark.parametrize("C", [1e-12, 1e-3, 10.0, 1e6])
+@pytest.mark.parametrize("C", [1e-12, 1e-3, 10.0, 1e4])
 def test_raw_features_converge_with_the_default_scale(C):
     X, truth = load_breast_cancer(return_X_y=True)
     y = np.where(np.random.default_rng(0).random(len(X)) < 0.1, truth, np.nan)
     assert SSMKClassifier(C=C).fit(X, y).status_.converged
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("seed", range(4))
+def test_what_rounding_of_raw_features_leaves_at_a_huge_cost_is_certified(seed):
+    X, truth = load_breast_cancer(return_X_y=True)
+    y = np.where(np.random.default_rng(seed).random(len(X)) < 0.1, truth, np.nan)
+    # Margins of values up to 1e7 are exact to 1e-9 or so, which C multiplies: 1e-6 is reached on some processors only.
+    model = SSMKClassifier(C=1e6).fit(X, y)
+    assert model.status_ in (Status.CONVERGED, Status.PRECISION)
+    assert model.certificate_.relative <= 1e-5
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
