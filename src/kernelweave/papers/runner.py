@@ -17,13 +17,14 @@ from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from .definition import Cell, Item, Paper
 
@@ -182,11 +183,20 @@ def versions() -> dict[str, str]:
     return found
 
 
+@cache
+def thread_pools() -> ThreadpoolController:
+    """Return the thread pools of this process, looked for once: while that lasts, Ctrl-C would be lost."""
+    import scipy.linalg  # noqa: F401 - brings a pool of its own
+    import sklearn  # noqa: F401 - likewise
+
+    return ThreadpoolController()
+
+
 def compute(task: Task) -> Record:
     """Compute one cell: its values and seconds, or the error that it met; warnings are kept, once each."""
     start = time.perf_counter()
     outcome: Record = {}
-    with threadpool_limits(limits=1), warnings.catch_warnings(record=True) as seen:
+    with thread_pools().limit(limits=1), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
             values = plain(task.item.run(task.cell, task.fast))
