@@ -38,7 +38,7 @@ from kernelweave import (
 )
 from kernelweave.files import OutputError
 from kernelweave.kernels.cluster import ClusterKernel, DiffusionKernel
-from kernelweave.model_selection import SigmoidCalibratedClassifier, labeled_scorer
+from kernelweave.model_selection import SemiSupervisedCalibration, labeled_scorer
 from kernelweave.persistence import _is_known, load, load_with_about, save
 
 skops = pytest.importorskip("skops.io")
@@ -65,7 +65,7 @@ def data():
         lambda: SSMKClassifier([*manifold_family(n_neighbors=(5,)), OnColumns(ManifoldKernel(Linear()), [0, 2])]),
         lambda: SSMKClassifier([Normalized(ManifoldKernel(RBF(), n_landmarks=20)), Linear() + ManifoldKernel(RBF())]),
         lambda: SSMKClassifier([ClusterKernel(RBF()), OnColumns(DiffusionKernel(RBF(), n_landmarks=20), [0, 2])]),
-        lambda: make_pipeline(StandardScaler(), SigmoidCalibratedClassifier(SSMKClassifier())),
+        lambda: make_pipeline(StandardScaler(), SemiSupervisedCalibration(SSMKClassifier())),
     ],
     ids=[
         "every kind of kernel",

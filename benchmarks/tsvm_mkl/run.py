@@ -66,7 +66,7 @@ def as_in_the_paper(name):
     for C in PAPER_COSTS:
         for s in PAPER_ENDS:
             setting = {"C": C / len(y), "s": s}
-            plainly = {"annealing": False, **setting}
+            plainly = {"annealing": False, "C": C / len(y), "ramp": s}
             yield "TSVM", setting, lambda p=plainly: TSVMClassifier(plain, **p), numbers
             yield "TSVM-MKL", setting, lambda p=plainly: TSVMMKLClassifier(several, norm=1, **p), numbers
 

@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     from .kernels.manifold import ManifoldKernel, manifold_family
     from .kernels.pointwise import RBF, FromCallable, Linear, Polynomial, Precomputed, Sigmoid, rbf_family
     from .kernels.wrappers import Normalized, OnColumns, Preprocessed
-    from .model_selection import SemiSupervisedSplit
+    from .model_selection import SemiSupervisedCalibration, SemiSupervisedSplit, labeled_scorer
     from .persistence import load, save
+    from .solvers.result import FitState
 
     __version__: str
 
@@ -75,6 +76,10 @@ __all__ = [
     "OrderedSpectralKernelLearner",
     # model selection
     "SemiSupervisedSplit",
+    "SemiSupervisedCalibration",
+    "labeled_scorer",
+    # what callbacks see
+    "FitState",
     # files
     "save",
     "load",
@@ -118,6 +123,9 @@ _HOME = {
     "AlignedKernelLearner": "estimators.kernel_learners",
     "OrderedSpectralKernelLearner": "estimators.kernel_learners",
     "SemiSupervisedSplit": "model_selection",
+    "SemiSupervisedCalibration": "model_selection",
+    "labeled_scorer": "model_selection",
+    "FitState": "solvers.result",
     "save": "persistence",
     "load": "persistence",
 }

@@ -145,7 +145,7 @@ def test_the_cache_changes_no_bit(penalty, pricing):
         CGBoostClassifier(penalty=penalty, pricing=pricing, cache_size=size).fit(X, y) for size in (500, 0)
     )
     np.testing.assert_array_equal(with_cache.decision_function(X), without.decision_function(X))
-    np.testing.assert_array_equal(with_cache.dual_, without.dual_)
+    np.testing.assert_array_equal(with_cache.dual_coef_, without.dual_coef_)
     for left, right in zip(with_cache.history_, without.history_, strict=True):
         assert {**left, "seconds": 0} == {**right, "seconds": 0}
 

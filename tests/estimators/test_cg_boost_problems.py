@@ -330,7 +330,7 @@ def test_nu_is_the_share_of_margin_errors(nu, penalty, tol, intercept):
     assert np.sum(margins < rho - slack) <= nu * 60 + 1e-9
     assert np.sum(margins <= rho + slack) >= nu * 60 - 1e-9
     assert rho > 0
-    u = np.abs(model.dual_[:, 0])
+    u = np.abs(model.dual_coef_[:, 0])
     assert u.sum() == pytest.approx(1.0)
     assert u.max() <= 1 / (nu * 60) * (1 + 1e-9)
     assert np.all(u[margins > rho + 1e-2 * rho] < 1e-3 / (nu * 60))  # complementarity, up to the root of the gap

@@ -18,7 +18,7 @@ def rows():
 
 def neighbor_means(X, weights, n_neighbors=5, metric="euclidean"):
     means = NeighborMeans(X, n_neighbors, metric, weights)
-    means.learn_lengths(neighbor_graph(means.points, n_neighbors, weights=weights))
+    means.learn_lengths(neighbor_graph(means.points, n_neighbors, edge_weights=weights))
     return means
 
 

@@ -54,8 +54,8 @@ def spread(W, values):
 @pytest.mark.parametrize("weights", EDGE_WEIGHTS)
 def test_it_is_the_solution_of_the_linear_system(weights):
     X, y, _ = moons(1)
-    model = HarmonicClassifier(weights=weights, class_prior=None).fit(X, y)
-    expected = spread(neighbor_graph(X, 10, weights=weights).toarray(), np.eye(2)[y[:10]])
+    model = HarmonicClassifier(edge_weights=weights, class_prior=None).fit(X, y)
+    expected = spread(neighbor_graph(X, 10, edge_weights=weights).toarray(), np.eye(2)[y[:10]])
     np.testing.assert_allclose(model.harmonic_, expected, atol=1e-9)
     np.testing.assert_allclose(model.label_distributions_, expected, atol=1e-9)
     np.testing.assert_array_equal(model.transduction_, expected.argmax(axis=1))
@@ -185,9 +185,9 @@ def means(X, new, f, n_neighbors, weigh):
 def test_new_rows_have_the_mean_of_their_neighbours(weights):
     X, y = numbers(11)
     new = np.random.default_rng(0).uniform(0.0, 6.0, size=(30, 2))
-    model = HarmonicRegressor(5, weights=weights).fit(X, y)
+    model = HarmonicRegressor(5, edge_weights=weights).fit(X, y)
     distances = np.linalg.norm(X[:, None] - X, axis=-1)
-    edges = neighbor_graph(X, 5, weights="binary").toarray() > 0
+    edges = neighbor_graph(X, 5, edge_weights="binary").toarray() > 0
     unit, reach = distances[edges].mean(), np.sort(distances, axis=1)[:, 5]
     weigh = {
         "binary": lambda d, _: np.ones(len(d)),
@@ -210,7 +210,7 @@ def test_new_rows_have_the_mean_of_all_by_the_kernel():
 def test_far_away_rows_have_the_value_of_the_nearest(kernel, weights):
     X, y = numbers(13)
     far = np.array([[1e6, 1e6], [-1e6, 0.0]])
-    model = HarmonicRegressor(5, kernel=kernel, weights=weights).fit(X, y)
+    model = HarmonicRegressor(5, kernel=kernel, edge_weights=weights).fit(X, y)
     nearest = np.linalg.norm(far[:, None] - X, axis=-1).argmin(axis=1)
     if weights == "gaussian" or kernel is not None:
         np.testing.assert_allclose(model.predict(far), model.transduction_[nearest], rtol=1e-9)
@@ -229,7 +229,7 @@ def test_equal_rows_are_no_trouble(weights):
     X = np.repeat([[0.0, 1.0], [5.0, 5.0]], 15, axis=0)
     y = np.full(30, np.nan)
     y[[0, 15]] = [1.0, 2.0]
-    model = HarmonicRegressor(3, weights=weights).fit(X, y)
+    model = HarmonicRegressor(3, edge_weights=weights).fit(X, y)
     np.testing.assert_allclose(model.predict([[0.0, 1.0], [5.0, 5.0]]), model.transduction_[[1, 16]], atol=0.6)
     assert np.all(np.isfinite(model.predict(X + 0.1)))
 
@@ -358,7 +358,7 @@ X0, Y0, _ = moons(23)
 BAD_INPUT = {
     "n_neighbors": ({"n_neighbors": 0}, "HarmonicClassifier got n_neighbors=0; expected a whole number, 1 or more"),
     "metric": ({"metric": "manhattan"}, 'metric=\'manhattan\'; expected "auto", "euclidean" or "cosine"'),
-    "weights": ({"weights": None}, 'weights=None; expected "gaussian", "binary" or "self_tuning"'),
+    "weights": ({"edge_weights": None}, 'edge_weights=None; expected "gaussian", "binary" or "self_tuning"'),
     "tol": ({"tol": 0.0}, "tol=0.0; expected a positive finite number"),
     "max_iter": ({"max_iter": 1.5}, "max_iter=1.5; expected a whole number, 1 or more"),
     "class_prior in words": ({"class_prior": "even"}, "class_prior='even'; expected \"labeled\", None, the share"),
@@ -385,7 +385,7 @@ def test_bad_parameters_give_one_clear_sentence_and_fit_nothing(case):
 def test_repeated_rows_are_predicted(Model, weights):
     X = np.random.default_rng(0).normal(size=(300, 3)).round()
     y = np.where(np.arange(300) % 5 == 0, X[:, 0] > 0, np.nan)  # equal rows have equal labels
-    model = Model(weights=weights).fit(X, y)
+    model = Model(edge_weights=weights).fit(X, y)
     assert np.mean((model.predict(X) > 0.5) == (model.transduction_ > 0.5)) > 0.97
     labeled = ~np.isnan(y)
     assert np.mean((model.predict(X[labeled]) > 0.5) == y[labeled]) > 0.97

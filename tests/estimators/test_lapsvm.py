@@ -126,7 +126,7 @@ def test_several_classes_are_each_against_the_rest():
     for k in range(3):
         alone = LapSVMClassifier(tol=1e-8).fit(X, np.where(y < 0, -1, y == k))
         np.testing.assert_allclose(model.decision_function(X)[:, k], alone.decision_function(X), atol=1e-3)
-    assert model.dual_.shape == (80, 3)
+    assert model.dual_coef_.shape == (80, 3)
     assert set(model.support_) <= set(range(24))
 
 

@@ -109,7 +109,7 @@ def test_it_is_the_svm_of_scikit_learn_on_the_learned_kernel(learner, C):
     assert model.certificate_.relative <= 1e-9
     assert model.status_ is Status.CONVERGED
     assert model.C_ == C
-    assert model.cv_results_ == []
+    assert model.cv_results_ == {}
     np.testing.assert_array_equal(model.weights_, model.learner_.weights_)
     alone = clone(learner).fit(X, y)
     np.testing.assert_allclose(alone.kernel_.block(WHOLE, WHOLE), model.learner_.kernel_.block(WHOLE, WHOLE), atol=1e-7)
@@ -157,7 +157,7 @@ def test_several_classes_are_each_against_the_rest_on_one_kernel():
     for k in range(3):
         svm = SVC(C=5.0, kernel="precomputed", tol=1e-9).fit(K, y[:30] == k)
         np.testing.assert_allclose(model.decision_function(X)[:, k], svm.decision_function(K_new), **CLOSE)
-    assert model.dual_.shape == (75, 3)
+    assert model.dual_coef_.shape == (75, 3)
     assert set(model.support_) <= set(range(30))
     assert model.score(X, classes) > 0.85
 
@@ -206,7 +206,7 @@ def test_a_weight_is_a_number_of_rows_where_nothing_is_unsupervised():
     repeated = LearnedKernelClassifier(learner, C=1.0, tol=1e-9).fit(X[rows], y[rows])
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), **CLOSE)
     assert len(weighted.transduction_) == 60  # rows without weight are predicted too
-    assert not weighted.dual_[weight == 0].any()
+    assert not weighted.dual_coef_[weight == 0].any()
 
 
 def test_pickles_clones_and_files_predict_the_same(tmp_path):
@@ -369,7 +369,7 @@ def test_numbers_that_follow_rows_closely_get_narrow_kernels():
     target = target_of(read_sample(Rows(X), partition_targets(y)))
     wide = LearnedKernelRegressor(default_learners(X, target)[:3], epsilon=0.01, random_state=0).fit(X, y)
     model = LearnedKernelRegressor(epsilon=0.01, random_state=0).fit(X, y)
-    assert len(model.cv_results_) > len(wide.cv_results_)
+    assert len(model.cv_results_["params"]) > len(wide.cv_results_["params"])
     errors = [np.square(each.transduction_ - truth)[150:].mean() for each in (model, wide)]
     assert errors[0] < 0.7 * errors[1]
 

@@ -46,10 +46,10 @@ def expected_failures(estimator):
         MKLClassifier(),
         MKLClassifier(PAIR, tol=1e-9),
         MKLClassifier(PAIR, loss="squared_hinge", tol=1e-9),
-        MKLClassifier(PAIR, loss="squared_hinge", C="learn", tol=1e-9),
+        MKLClassifier(PAIR, loss="squared_hinge", C="learned", tol=1e-9),
         MKLClassifier(PAIR, norm=2, tol=1e-9),
-        MKLClassifier(PAIR, weights="uniform", tol=1e-9),
-        MKLClassifier(PAIR, weights="per_class", tol=1e-9),
+        MKLClassifier(PAIR, weighting="uniform", tol=1e-9),
+        MKLClassifier(PAIR, share_weights=False, tol=1e-9),
         MKLRegressor(PAIR, tol=1e-9),
         MKLRegressor(PAIR, loss="squared_epsilon_insensitive", tol=1e-9),
     ],
@@ -89,7 +89,7 @@ def test_one_kernel_without_scale_is_the_svm_of_scikit_learn(C):
     # The gap is quadratic in the distance of the duals: its root, times 1 to 10.
     np.testing.assert_allclose(model.decision_function(X), svm.decision_function(X), atol=1e-4)
     np.testing.assert_array_equal(model.weights_, [1.0])
-    np.testing.assert_array_equal(np.sign(model.dual_[svm.support_, 0]), np.sign(svm.dual_coef_[0]))
+    np.testing.assert_array_equal(np.sign(model.dual_coef_[svm.support_, 0]), np.sign(svm.dual_coef_[0]))
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1, 0.5])
@@ -118,7 +118,7 @@ def test_the_squared_losses_add_a_ridge_to_the_kernel(C):
 def test_uniform_weights_are_the_svm_with_the_mean_of_the_scaled_kernels():
     X, y = sample(3)
     K = (scaled(rbf_kernel(X, gamma=0.3)) + scaled(linear_kernel(X))) / 2
-    model = MKLClassifier([RBF(0.3), Linear()], C=2.0, weights="uniform", tol=1e-9).fit(X, y)
+    model = MKLClassifier([RBF(0.3), Linear()], C=2.0, weighting="uniform", tol=1e-9).fit(X, y)
     svm = SVC(C=2.0, kernel="precomputed", tol=1e-9).fit(K, y)
     np.testing.assert_allclose(model.decision_function(X), svm.decision_function(K), atol=1e-4)
     np.testing.assert_array_equal(model.weights_, [0.5, 0.5])
@@ -144,7 +144,7 @@ def test_at_the_learned_weights_the_machine_is_that_of_scikit_learn(options):
 def test_a_learned_cost_is_the_one_with_which_a_fit_finds_the_same_model(n_classes, weighted):
     X, y = sample(5, n_classes=n_classes)
     weight = np.random.default_rng(5).integers(1, 8, size=60) if weighted else None
-    learned = MKLClassifier([RBF(0.2), RBF(1.0), Linear()], C="learn", loss="squared_hinge", tol=1e-10)
+    learned = MKLClassifier([RBF(0.2), RBF(1.0), Linear()], C="learned", loss="squared_hinge", tol=1e-10)
     learned.fit(X, y, sample_weight=weight)
     again = MKLClassifier(learned.kernels, C=learned.C_, loss="squared_hinge", tol=1e-10).fit(X, y, weight)
     np.testing.assert_allclose(learned.weights_, again.weights_, atol=1e-4)
@@ -156,7 +156,7 @@ def test_a_learned_cost_is_the_one_with_which_a_fit_finds_the_same_model(n_class
 
 def test_a_learned_cost_is_the_best_of_its_kind():
     X, y = sample(6)
-    learned = MKLClassifier(PAIR, C="learn", loss="squared_hinge", tol=1e-9).fit(X, y)
+    learned = MKLClassifier(PAIR, C="learned", loss="squared_hinge", tol=1e-9).fit(X, y)
     for factor in (0.5, 0.9, 1.1, 2.0):
         C = factor * learned.C_
         other = MKLClassifier(PAIR, C=C, loss="squared_hinge", tol=1e-9).fit(X, y)
@@ -165,9 +165,9 @@ def test_a_learned_cost_is_the_best_of_its_kind():
 
 def test_each_class_learns_its_own_cost_where_it_has_its_own_weights():
     X, y = sample(7, n_classes=3)
-    model = MKLClassifier(PAIR, C="learn", loss="squared_hinge", weights="per_class", tol=1e-9).fit(X, y)
+    model = MKLClassifier(PAIR, C="learned", loss="squared_hinge", share_weights=False, tol=1e-9).fit(X, y)
     for k in range(3):
-        alone = MKLClassifier(PAIR, C="learn", loss="squared_hinge", tol=1e-9).fit(X, y == k)
+        alone = MKLClassifier(PAIR, C="learned", loss="squared_hinge", tol=1e-9).fit(X, y == k)
         assert model.C_[k] == pytest.approx(alone.C_, rel=1e-3)
         np.testing.assert_allclose(model.weights_[k], alone.weights_, atol=1e-3)
 
@@ -184,14 +184,14 @@ def test_a_cost_that_is_given_is_kept():
 def test_classes_may_share_weights_or_have_their_own():
     X, y = load_iris(return_X_y=True)
     shared = MKLClassifier([*PAIR, RBF(multiple=8.0)], tol=1e-6).fit(X, y)
-    own = MKLClassifier([*PAIR, RBF(multiple=8.0)], weights="per_class", tol=1e-6).fit(X, y)
+    own = MKLClassifier([*PAIR, RBF(multiple=8.0)], share_weights=False, tol=1e-6).fit(X, y)
     assert shared.weights_.shape == (3,)
     assert isinstance(shared.objective_, float)
     assert own.weights_.shape == (3, 3)
     assert own.objective_.shape == (3,)
     np.testing.assert_allclose(own.weights_.sum(axis=1), 1.0)
     for model in (shared, own):
-        assert model.decision_function(X).shape == model.dual_.shape == (150, 3)
+        assert model.decision_function(X).shape == model.dual_coef_.shape == (150, 3)
         assert model.intercept_.shape == (3,)
         assert model.score(X, y) > 0.95
         assert model.certificate_.relative <= 1e-6
@@ -203,7 +203,7 @@ def test_classes_may_share_weights_or_have_their_own():
 
 def test_two_classes_are_one_machine_whoever_has_the_weights():
     X, y = sample(9)
-    shared, own = (MKLClassifier(PAIR, weights=weights).fit(X, y) for weights in ("shared", "per_class"))
+    shared, own = (MKLClassifier(PAIR, share_weights=shared).fit(X, y) for shared in (True, False))
     assert own.weights_.shape == (2,)
     assert own.decision_function(X).shape == (60,)
     np.testing.assert_array_equal(own.decision_function(X), shared.decision_function(X))
@@ -222,7 +222,7 @@ def test_labels_of_any_kind_give_the_same_model():
 # Weights of classes and rows
 
 
-@pytest.mark.parametrize("options", [{}, SQUARED, {**SQUARED, "C": "learn"}], ids=str)
+@pytest.mark.parametrize("options", [{}, SQUARED, {**SQUARED, "C": "learned"}], ids=str)
 def test_balanced_classes_weigh_the_same(options):
     X, y = sample(11)
     rare = np.flatnonzero((y == 0) | (np.arange(60) % 3 == 0))
@@ -248,7 +248,7 @@ def test_class_weights_are_those_of_scikit_learn():
         MKLClassifier(PAIR),
         MKLClassifier(PAIR, scale="variance"),
         MKLClassifier(PAIR, loss="squared_hinge"),
-        MKLClassifier(PAIR, loss="squared_hinge", C="learn"),
+        MKLClassifier(PAIR, loss="squared_hinge", C="learned"),
         MKLRegressor(PAIR),
         MKLRegressor(PAIR, loss="squared_epsilon_insensitive"),
     ],
@@ -259,7 +259,7 @@ def test_a_weight_is_a_number_of_rows(model):
     weight = np.arange(40) % 3
     model.set_params(tol=1e-10)
     weighted = model.fit(X, y, sample_weight=weight)
-    values, objective, dual = model.predict(X), model.objective_, model.dual_
+    values, objective, dual = model.predict(X), model.objective_, model.dual_coef_
     assert not dual[weight == 0].any()
     repeated = model.fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     assert repeated.objective_ == pytest.approx(objective, rel=1e-7)
@@ -295,7 +295,7 @@ def test_numbers_within_epsilon_of_a_constant_cost_nothing():
     assert len(set(model.predict(X))) == 1
 
 
-@pytest.mark.parametrize("options", [{}, {"norm": 2}, SQUARED, {"weights": "uniform"}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"norm": 2}, SQUARED, {"weighting": "uniform"}], ids=str)
 def test_nothing_to_learn_from_gives_the_larger_class(options):
     y = (np.arange(60) < 20).astype(int)
     model = MKLClassifier([RBF(1.0), Linear()], **options).fit(np.ones((60, 3)), y)
@@ -312,8 +312,8 @@ def test_one_row_a_class_is_learned(n_classes):
 # The grammar of scikit-learn
 
 MODELS = [
-    MKLClassifier(KernelLibrary([RBF(), Linear()]), loss="squared_hinge", C="learn", random_state=0),
-    MKLClassifier([Linear() + Polynomial(2), RBF()], norm=2, weights="per_class", dtype="float32"),
+    MKLClassifier(KernelLibrary([RBF(), Linear()]), loss="squared_hinge", C="learned", random_state=0),
+    MKLClassifier([Linear() + Polynomial(2), RBF()], norm=2, share_weights=False, dtype="float32"),
     MKLRegressor([OnColumns(RBF(), [0, 1]), Linear()], epsilon=0.2, scale="variance"),
 ]
 every_model = pytest.mark.parametrize("model", MODELS, ids=str)
@@ -340,7 +340,7 @@ def test_the_same_seed_gives_the_same_bits(model):
     first, second = (clone(model).set_params(random_state=3).fit(X, y) for _ in range(2))
     np.testing.assert_array_equal(first.predict(X), second.predict(X))
     np.testing.assert_array_equal(first.weights_, second.weights_)
-    np.testing.assert_array_equal(first.dual_, second.dual_)
+    np.testing.assert_array_equal(first.dual_coef_, second.dual_coef_)
     assert first.objective_ == pytest.approx(second.objective_, rel=0, abs=0)
 
 
@@ -388,7 +388,7 @@ def endless(A, B):
     return np.full((len(A), len(B)), np.inf)
 
 
-LEARNS = "learns C with loss=\"squared_hinge\", norm=1 and learned weights only; got loss='{}', norm={}, weights='{}'"
+LEARNS = "learns C with loss=\"squared_hinge\", norm=1 and learned weights only; got loss='{}', norm={}, weighting='{}'"
 BAD_INPUT = {
     "NaN in y": ({}, X0, np.r_[np.nan, Y0[1:]], r"Input y contains NaN: 1 rows .* use SSMKClassifier"),
     "None in y": ({}, X0, np.r_[[None], Y0[1:].astype(object)], "use SSMKClassifier, which makes use of them"),
@@ -397,13 +397,18 @@ BAD_INPUT = {
     "y is None": ({}, X0, None, "requires y to be passed"),
     "another length": ({}, X0, Y0[:-1], "X has 60 rows but y has 59"),
     "continuous y": ({}, X0, X0[:, 0], "Unknown label type"),
-    "C": ({"C": -1.0}, X0, Y0, 'MKLClassifier got C=-1.0; expected a positive finite number or "learn"'),
+    "C": ({"C": -1.0}, X0, Y0, 'MKLClassifier got C=-1.0; expected a positive finite number or "learned"'),
     "C of infinity": ({"C": np.inf}, X0, Y0, "C=inf; expected a positive finite number"),
-    "C in words": ({"C": "cv"}, X0, Y0, "C='cv'; expected a positive finite number or \"learn\""),
-    "learned with hinge": ({"C": "learn"}, X0, Y0, LEARNS.format("hinge", 1, "shared")),
-    "learned with norm": ({**SQUARED, "C": "learn", "norm": 2}, X0, Y0, LEARNS.format(*SQUARED.values(), 2, "shared")),
+    "C in words": ({"C": "cv"}, X0, Y0, "C='cv'; expected a positive finite number or \"learned\""),
+    "learned with hinge": ({"C": "learned"}, X0, Y0, LEARNS.format("hinge", 1, "learned")),
+    "learned with norm": (
+        {**SQUARED, "C": "learned", "norm": 2},
+        X0,
+        Y0,
+        LEARNS.format("squared_hinge", 2, "learned"),
+    ),
     "learned with uniform": (
-        {**SQUARED, "C": "learn", "weights": "uniform"},
+        {**SQUARED, "C": "learned", "weighting": "uniform"},
         X0,
         Y0,
         LEARNS.format("squared_hinge", 1, "uniform"),
@@ -414,7 +419,8 @@ BAD_INPUT = {
     "norm of NaN": ({"norm": np.nan}, X0, Y0, "norm=nan; expected a number, 1 or more"),
     "scale": ({"scale": "max"}, X0, Y0, 'scale=.max.; expected "trace", "variance" or None'),
     "scale of a wrong type": ({"scale": np.ones(2)}, X0, Y0, 'expected "trace", "variance" or None'),
-    "weights": ({"weights": "equal"}, X0, Y0, 'weights=.equal.; expected "shared", "per_class" or "uniform"'),
+    "weighting": ({"weighting": "equal"}, X0, Y0, 'weighting=.equal.; expected "learned" or "uniform"'),
+    "share_weights": ({"share_weights": "no"}, X0, Y0, "share_weights=.no.; expected True or False"),
     "solver": ({"solver": "sdp"}, X0, Y0, 'solver=.sdp.; expected "newton", "projected_gradient"'),
     "reduced gradient, norm 2": ({"solver": "reduced_gradient", "norm": 2}, X0, Y0, "norm=2; it is for norm=1 only"),
     "tol": ({"tol": 0.0}, X0, Y0, "tol=0.0; expected a positive finite number"),
@@ -445,7 +451,7 @@ BAD_NUMBERS = {
     "NaN in y": ({}, np.r_[np.nan, X0[1:, 0]], r"Input y contains NaN: 1 rows .* use SSMKRegressor"),
     "epsilon": ({"epsilon": -0.1}, X0[:, 0], "epsilon=-0.1; expected a number, 0 or more"),
     "loss": ({"loss": "hinge"}, X0[:, 0], 'loss=\'hinge\'; expected "epsilon_insensitive" or "squared_epsilon_'),
-    "C": ({"C": "learn"}, X0[:, 0], "MKLRegressor got C='learn'; expected a positive finite number[.]$"),
+    "C": ({"C": "learned"}, X0[:, 0], "MKLRegressor got C='learned'; expected a positive finite number[.]$"),
 }
 
 

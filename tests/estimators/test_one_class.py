@@ -88,7 +88,7 @@ def test_the_decision_is_the_score_minus_the_offset(X):
 def test_the_duals_sum_to_one_within_their_box(X):
     weight = np.random.default_rng(2).uniform(0.5, 2.0, 60)
     for form in FORMS:
-        u = CGBoostOneClass([RBF(0.5)], nu=0.2, **form).fit(X, sample_weight=weight).dual_[:, 0]
+        u = CGBoostOneClass([RBF(0.5)], nu=0.2, **form).fit(X, sample_weight=weight).dual_coef_[:, 0]
         assert u.sum() == pytest.approx(1.0, rel=1e-9)
         assert np.all((u >= 0) & (u <= weight / (0.2 * weight.sum()) * (1 + 1e-9)))
 

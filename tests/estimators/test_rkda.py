@@ -60,18 +60,18 @@ def indicators(y):
 
 def objective(weights, kernels, H, ridge):
     """F; where the ridge is to be learned, the first weight is that of I/m."""
-    terms = [np.eye(len(H)) / len(H), *kernels] if ridge == "learn" else [np.eye(len(H)), *kernels]
-    weights = weights if ridge == "learn" else np.append(ridge, weights)
+    terms = [np.eye(len(H)) / len(H), *kernels] if ridge == "learned" else [np.eye(len(H)), *kernels]
+    weights = weights if ridge == "learned" else np.append(ridge, weights)
     return np.trace(H.T @ np.linalg.lstsq(sum(w * K for w, K in zip(weights, terms, strict=True)), H)[0])
 
 
 def all_weights(model):
     """The weights, before them that of the identity where the ridge is learned."""
     share = len(model.scalings_) * model.ridge_
-    return np.append(share, model.weights_) / (1.0 + share) if model.ridge == "learn" else model.weights_
+    return np.append(share, model.weights_) / (1.0 + share) if model.ridge == "learned" else model.weights_
 
 
-@pytest.mark.parametrize("ridge", ["learn", RIDGE, 1e-4])
+@pytest.mark.parametrize("ridge", ["learned", RIDGE, 1e-4])
 @pytest.mark.parametrize(("n_classes", "n_labeled"), [(2, None), (3, None), (3, 30)])
 def test_the_objective_is_that_of_the_paper_at_the_weights_and_the_best(n_classes, n_labeled, ridge):
     X, y = sample(1, n_classes=n_classes, n_labeled=n_labeled)
@@ -113,7 +113,7 @@ def test_a_learned_ridge_is_the_one_with_which_a_fit_finds_the_same_model(n_clas
     np.testing.assert_allclose(again.decision_function(X), learned.decision_function(X), atol=1e-3)
 
 
-@pytest.mark.parametrize("ridge", ["learn", RIDGE])
+@pytest.mark.parametrize("ridge", ["learned", RIDGE])
 def test_the_joint_form_is_an_upper_bound_of_the_exact_one(ridge):
     X, y = sample(4, n_classes=3)
     joint, exact = (RKDAClassifier(TRIO, ridge=ridge, formulation=f).fit(X, y) for f in ("joint", "exact"))
@@ -210,7 +210,7 @@ def test_priors_move_the_boundary_as_normal_densities_do(n_classes, kind):
     shares = np.bincount(y) / 60 if kind == "labeled" else np.arange(1, n_classes + 1) / sum(range(n_classes + 1))
     names = np.array(["a", "b", "c"])
     given = {"labeled": "labeled", "dict": dict(zip(names, 7 * shares, strict=False)), "list": list(7 * shares)}[kind]
-    model, equal = (RKDAClassifier(TRIO, priors=p).fit(X, names[y]) for p in (given, [1.0] * n_classes))
+    model, equal = (RKDAClassifier(TRIO, class_prior=p).fit(X, names[y]) for p in (given, [1.0] * n_classes))
     np.testing.assert_allclose(model.priors_, shares)
     np.testing.assert_allclose(equal.centroids_, model.centroids_)
     moved = model.decision_function(X) - equal.decision_function(X)
@@ -236,7 +236,7 @@ def test_unlabelled_rows_are_marked_in_any_way_and_get_a_label(names, marker):
 
 
 COUNTED = [{}, {"ridge": RIDGE}, {"formulation": "joint", "tol": 1e-8}]
-COUNTED += [{"ridge": RIDGE, "priors": "labeled", "threshold": "calibrated"}]
+COUNTED += [{"ridge": RIDGE, "class_prior": "labeled", "threshold": "calibrated"}]
 
 
 @pytest.mark.parametrize("options", COUNTED, ids=str)
@@ -278,7 +278,7 @@ def test_kernels_that_are_of_no_use_still_make_a_model(data):
     assert set(model.predict(data[0])) == {0, 1}
 
 
-@pytest.mark.parametrize("ridge", ["learn", RIDGE])
+@pytest.mark.parametrize("ridge", ["learned", RIDGE])
 def test_order_scale_and_copies_do_not_matter(ridge):
     X, y = sample(14, n_classes=3)
     model = RKDAClassifier(TRIO, ridge=ridge, tol=1e-11).fit(X, y)
@@ -299,7 +299,7 @@ def test_order_scale_and_copies_do_not_matter(ridge):
     assert twice.objective_ == pytest.approx(model.objective_, rel=1e-9)
 
 
-@pytest.mark.parametrize("ridge", ["learn", RIDGE])
+@pytest.mark.parametrize("ridge", ["learned", RIDGE])
 def test_landmarks_at_all_rows_change_nothing(ridge):
     X, y = sample(15, n_classes=3)
     exact = RKDAClassifier(TRIO, ridge=ridge, tol=1e-11).fit(X, y)
@@ -375,7 +375,7 @@ def test_landmarks_go_with_every_kernel(kernel, X):
 def test_parameters_are_set_and_searched():
     X, y = sample(22)
     other = clone(RKDAClassifier(KernelLibrary([("rbf", RBF(0.1)), Linear()]))).set_params(kernels__rbf__gamma=2.0)
-    search = GridSearchCV(other, {"ridge": [1e-3, "learn"], "kernels__rbf__gamma": [0.1, 1.0]}, cv=3).fit(X, y)
+    search = GridSearchCV(other, {"ridge": [1e-3, "learned"], "kernels__rbf__gamma": [0.1, 1.0]}, cv=3).fit(X, y)
     assert 0.6 < search.best_score_ <= 1.0
 
 
@@ -423,7 +423,7 @@ BAD = {
     "formulation": ["approx", None],
     "scatter": ["between", 1],
     "threshold": ["best", 0.5],
-    "priors": ["equal", [0.5], [0.5, -0.5], [1.0, np.nan], {0: 0.5}, {0: 0.5, 1: 0.5, 2: 0.1}, 0.5],
+    "class_prior": ["equal", [0.5], [0.5, -0.5], [1.0, np.nan], {0: 0.5}, {0: 0.5, 1: 0.5, 2: 0.1}, 0.5],
     "n_landmarks": [0, 1.5, "all", True],
 }
 
@@ -436,7 +436,10 @@ def test_bad_parameters_give_one_clear_sentence_and_fit_nothing(name, value):
     assert not hasattr(model, "expansion_")
 
 
-LATE = {"got priors": {"priors": "equal"}, "not positive semi-definite, as RKDACl": {"kernels": Sigmoid(5.0, 5.0)}}
+LATE = {
+    "got class_prior": {"class_prior": "equal"},
+    "not positive semi-definite, as RKDACl": {"kernels": Sigmoid(5.0, 5.0)},
+}
 
 
 @pytest.mark.parametrize("message", LATE)

@@ -14,7 +14,7 @@ from kernelweave.solvers.result import Status
 TRIO = [RBF(0.3), RBF(1.0), Linear()]
 
 
-@parametrize_with_checks([RKDAClassifier(weights="auto"), RKDAClassifier(weights="uniform")])
+@parametrize_with_checks([RKDAClassifier(weighting="auto"), RKDAClassifier(weighting="uniform")])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
 
@@ -52,7 +52,7 @@ def indicators(y):
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_ridge_of_equal_weights_is_the_best_beside_their_sum(n_classes):
     X, y = sample(1, n_classes=n_classes)
-    model = RKDAClassifier(TRIO, weights="uniform").fit(X, y)
+    model = RKDAClassifier(TRIO, weighting="uniform").fit(X, y)
     S, H = summed(X), indicators(y)
 
     def objective(w):
@@ -70,19 +70,19 @@ def test_the_ridge_of_equal_weights_is_the_best_beside_their_sum(n_classes):
 
 
 FORMS = [{"ridge": 0.01}, {"ridge": 0.01, "formulation": "joint"}, {"ridge": 0.01, "scatter": "within"}]
-FORMS += [{"ridge": "learn", "formulation": "joint"}, {"ridge": 0.01, "n_landmarks": 60}]
+FORMS += [{"ridge": "learned", "formulation": "joint"}, {"ridge": 0.01, "n_landmarks": 60}]
 
 
 @pytest.mark.parametrize("options", FORMS, ids=str)
 def test_equal_weights_are_the_one_kernel_that_is_their_mean(options):
     X, y = sample(2)
-    equal = RKDAClassifier(TRIO, weights="uniform", tol=1e-10, **options).fit(X, y)
+    equal = RKDAClassifier(TRIO, weighting="uniform", tol=1e-10, **options).fit(X, y)
     one = RKDAClassifier(Precomputed(summed(X) / 3), ridge=equal.ridge_, tol=1e-10)
     one.set_params(**{name: value for name, value in options.items() if name in ("scatter", "formulation")}).fit(
         np.arange(60)[:, None], y
     )
     np.testing.assert_allclose(equal.transform(X), one.transform(np.arange(60)[:, None]), atol=1e-5)
-    if options["ridge"] != "learn":
+    if options["ridge"] != "learned":
         assert equal.objective_ == pytest.approx(one.objective_, rel=1e-6)
 
 
@@ -105,7 +105,7 @@ FEW, MANY = [sample(3, n_classes=3), sample(4)], [many_columns(0), many_columns(
 @pytest.mark.parametrize(("data", "taken"), [(d, False) for d in FEW] + [(d, True) for d in MANY], ids=lambda value: "")
 def test_equal_weights_are_taken_where_they_predict_rows_that_are_left_out_better(data, taken):
     X, y = data
-    learned, equal, chosen = (RKDAClassifier(TRIO, weights=w).fit(X, y) for w in ("learn", "uniform", "auto"))
+    learned, equal, chosen = (RKDAClassifier(TRIO, weighting=w).fit(X, y) for w in ("learned", "uniform", "auto"))
     kernels = [K / (np.trace(K) - K.sum() / len(K)) for K in raw(X)]
     by_learned, by_equal = (
         errors_by_the_others(sum(w * K for w, K in zip(m.weights_, kernels, strict=True)), y, m.ridge_)
@@ -120,7 +120,7 @@ def test_equal_weights_are_taken_where_they_predict_rows_that_are_left_out_bette
 
 def test_equal_weights_help_with_many_columns_and_many_classes():
     X, y = load_digits(return_X_y=True)
-    learned, chosen = (RKDAClassifier(weights=w).fit(X[:300] / 16, y[:300]) for w in ("learn", "auto"))
+    learned, chosen = (RKDAClassifier(weighting=w).fit(X[:300] / 16, y[:300]) for w in ("learned", "auto"))
     assert np.ptp(chosen.weights_) < 1e-12
     assert chosen.score(X[300:] / 16, y[300:]) >= learned.score(X[300:] / 16, y[300:])
 
@@ -129,18 +129,18 @@ def test_equal_weights_help_with_many_columns_and_many_classes():
 def test_a_weight_is_a_number_of_rows(seed):
     X, y = many_columns(seed)
     weight = np.arange(120) % 4
-    model = RKDAClassifier(TRIO, weights="auto", tol=1e-11)
+    model = RKDAClassifier(TRIO, weighting="auto", tol=1e-11)
     weighted = clone(model).fit(X, y, sample_weight=weight)
     repeated = clone(model).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
     np.testing.assert_allclose(weighted.weights_, repeated.weights_, atol=1e-5)
     np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.parametrize("weights", ["uniform", "auto"])
-def test_unlabelled_and_sparse_rows_and_landmarks_are_taken(weights):
+@pytest.mark.parametrize("weighting", ["uniform", "auto"])
+def test_unlabelled_and_sparse_rows_and_landmarks_are_taken(weighting):
     X, y = many_columns(2)
     y = np.where(np.arange(120) < 60, y, -1)
-    model = RKDAClassifier(TRIO, weights=weights, tol=1e-9).fit(X, y)
+    model = RKDAClassifier(TRIO, weighting=weighting, tol=1e-9).fit(X, y)
     thin = clone(model).fit(sparse.csr_array(X), y)
     np.testing.assert_allclose(thin.decision_function(sparse.csr_array(X)), model.decision_function(X), atol=1e-3)
     by_landmarks = clone(model).set_params(n_landmarks=120).fit(X, y)
@@ -149,29 +149,29 @@ def test_unlabelled_and_sparse_rows_and_landmarks_are_taken(weights):
 
 def test_a_fit_that_is_stopped_keeps_the_learned_weights_and_says_so():
     X, y = many_columns(0)
-    model = RKDAClassifier(TRIO, weights="auto", callback=lambda state: True).fit(X, y)
+    model = RKDAClassifier(TRIO, weighting="auto", callback=lambda state: True).fit(X, y)
     assert model.status_ is Status.CALLBACK
 
 
 def test_what_was_chosen_is_told(capsys):
-    RKDAClassifier(TRIO, weights="auto", verbose=1).fit(*many_columns(0))
+    RKDAClassifier(TRIO, weighting="auto", verbose=1).fit(*many_columns(0))
     assert "weights; squared error at held-out rows:" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("weights", ["learn", "uniform", "auto"])
-def test_rows_that_count_for_too_little_are_warned_of(weights):
+@pytest.mark.parametrize("weighting", ["learned", "uniform", "auto"])
+def test_rows_that_count_for_too_little_are_warned_of(weighting):
     X, y = sample()
     with pytest.warns(UserWarning, match=r"leaves almost nothing to the kernels .* sum to 1\. Scale them") as caught:
-        RKDAClassifier(TRIO, weights=weights).fit(X, y, sample_weight=np.full(60, 1 / 60))
+        RKDAClassifier(TRIO, weighting=weighting).fit(X, y, sample_weight=np.full(60, 1 / 60))
     assert caught[0].filename == __file__
 
 
-@pytest.mark.parametrize("weights", ["shared", "equal", None, 1.0])
-def test_other_weights_are_refused(weights):
-    with pytest.raises(ValueError, match=r'RKDAClassifier got weights=.*; expected "learn", "uniform" or "auto"'):
-        RKDAClassifier(weights=weights).fit(*sample())
+@pytest.mark.parametrize("weighting", ["shared", "equal", None, 1.0])
+def test_other_weights_are_refused(weighting):
+    with pytest.raises(ValueError, match=r'RKDAClassifier got weighting=.*; expected "learned", "uniform" or "auto"'):
+        RKDAClassifier(weighting=weighting).fit(*sample())
 
 
 def test_the_scatter_within_does_not_choose():
-    with pytest.raises(ValueError, match=r'weights="learn" or "uniform"'):
-        RKDAClassifier(weights="auto", scatter="within", ridge=0.1).fit(*sample())
+    with pytest.raises(ValueError, match=r'weighting="learned" or "uniform"'):
+        RKDAClassifier(weighting="auto", scatter="within", ridge=0.1).fit(*sample())

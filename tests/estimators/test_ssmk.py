@@ -93,7 +93,7 @@ def test_the_objective_is_the_optimum_of_the_printed_problem(seed):
     coef = np.zeros(bound.n_columns)
     for group in model.expansion_.groups:
         coef[group.kernel * len(X) + group.centers] = group.coef[:, 0]
-    assert_lp_optimal(K, signs, cost, coef, model.intercept_[0], model.dual_[labeled, 0])
+    assert_lp_optimal(K, signs, cost, coef, model.intercept_[0], model.dual_coef_[labeled, 0])
 
 
 @pytest.mark.parametrize("column_scale", ["norm", "std"])

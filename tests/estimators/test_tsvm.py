@@ -62,11 +62,11 @@ def recomputed(model, X, y, kernels, weight=None):
     weight = np.ones(len(X)) if weight is None else weight
     g, labeled = model.decision_function(X), y >= 0
     share = np.where(labeled, 0.0, weight) / weight[~labeled].sum() if model.class_prior is not None else 0 * weight
-    x = model.dual_[:, 0] - share * model.dual_[:, 0].sum()  # coefficients about the mean of the unlabelled rows
+    x = model.dual_coef_[:, 0] - share * model.dual_coef_[:, 0].sum()  # about the unlabelled rows' mean
     size = sum(w * x @ K @ x / spread(K) for w, K in zip(model.weights_, kernels, strict=True))
     signs = 2 * y[labeled] - 1
     loss = model.C_ * weight[labeled] @ hinge(signs * g[labeled])
-    ramps = ramp(g[~labeled], model.s_) + ramp(-g[~labeled], model.s_)
+    ramps = ramp(g[~labeled], model.ramp_) + ramp(-g[~labeled], model.ramp_)
     return 0.5 * size + loss + model.C_unlabeled_ * weight[~labeled] @ ramps
 
 
@@ -78,7 +78,7 @@ def recomputed(model, X, y, kernels, weight=None):
 def test_the_objective_is_problem_2(seed, prior):
     X, y, _ = blobs(seed)
     kernels = [rbf_kernel(X, gamma=0.3), linear_kernel(X)]
-    model = TSVMMKLClassifier(PAIR, class_prior=prior, C=2.0, C_unlabeled=0.7, s=0.2).fit(X, y)
+    model = TSVMMKLClassifier(PAIR, class_prior=prior, C=2.0, C_unlabeled=0.7, ramp=0.2).fit(X, y)
     assert model.objective_ == pytest.approx(recomputed(model, X, y, kernels), rel=1e-8)
     model = TSVMClassifier(PAIR[0], class_prior=prior).fit(X, y)
     assert model.objective_ == pytest.approx(recomputed(model, X, y, kernels[:1]), rel=1e-8)
@@ -96,11 +96,11 @@ def test_the_certificate_bounds_the_distance_from_the_own_convex_problem(seed, p
     assert model.status_ is Status.CONVERGED
     assert model.certificate_.relative <= 1e-4
     g, labeled = model.decision_function(X), y >= 0
-    slopes = -(np.array([[1.0], [-1.0]]) * g[~labeled] < model.s_).astype(float)
+    slopes = -(np.array([[1.0], [-1.0]]) * g[~labeled] < model.ramp_).astype(float)
     signs = 2.0 * y[labeled] - 1
     mean = None if prior is None else signs.mean()
     costs = np.ones(labeled.sum()), np.ones((~labeled).sum())
-    minimum, _ = convex_problem(kernels, signs, *costs, slopes, model.s_, mean, norm)
+    minimum, _ = convex_problem(kernels, signs, *costs, slopes, model.ramp_, mean, norm)
     accuracy = model.objective_ * (1e-8 if norm in (1, 2) else 2e-7)  # that of Clarabel, on any processor
     assert model.objective_ - minimum >= -accuracy
     assert model.objective_ - minimum <= model.certificate_.gap + accuracy
@@ -130,12 +130,12 @@ def test_the_mean_output_on_unlabelled_rows_is_that_of_the_shares(weighted, prio
     assert mean == pytest.approx(2 * share - 1, abs=1e-6)
 
 
-@pytest.mark.parametrize("weights", ["shared", "per_class", "uniform"])
-def test_each_of_several_classes_has_its_mean_output(weights):
+@pytest.mark.parametrize("options", [{}, {"share_weights": False}, {"weighting": "uniform"}], ids=str)
+def test_each_of_several_classes_has_its_mean_output(options):
     X, y, _ = blobs(5, n_classes=3, n_labeled=21)
     weight = np.random.default_rng(5).uniform(0.5, 2.0, size=len(X))
     prior = {0: 0.5, 1: 0.3, 2: 0.2}
-    model = TSVMMKLClassifier(PAIR, class_prior=prior, weights=weights).fit(X, y, sample_weight=weight)
+    model = TSVMMKLClassifier(PAIR, class_prior=prior, **options).fit(X, y, sample_weight=weight)
     means = np.average(model.decision_function(X)[y < 0], weights=weight[y < 0], axis=0)
     np.testing.assert_allclose(means, 2 * np.array([0.5, 0.3, 0.2]) - 1, atol=1e-6)
     model.set_params(class_prior="labeled").fit(X, y)
@@ -192,7 +192,7 @@ def test_fully_labelled_it_is_the_supervised_machine(n_classes, prior):
 
 def test_fully_labelled_it_is_the_supervised_machine_after_cross_validation():
     X, _, truth = blobs(9)
-    model = TSVMClassifier(RBF(0.3), s="cv", random_state=0, **EXACT).fit(X, truth)
+    model = TSVMClassifier(RBF(0.3), ramp="cv", random_state=0, **EXACT).fit(X, truth)
     svm = SVC(gamma=0.3, tol=1e-9).fit(X, truth)
     np.testing.assert_allclose(model.decision_function(X), svm.decision_function(X), **CLOSE)
 
@@ -201,20 +201,20 @@ def test_a_large_norm_gives_equal_weights():
     X, y, _ = blobs(10)
     model = TSVMMKLClassifier(PAIR, norm=1e6).fit(X, y)
     np.testing.assert_allclose(model.weights_, 1.0, rtol=1e-4)
-    uniform = TSVMMKLClassifier(PAIR, norm=1e6, weights="uniform").fit(X, y)
+    uniform = TSVMMKLClassifier(PAIR, norm=1e6, weighting="uniform").fit(X, y)
     assert model.objective_ == pytest.approx(uniform.objective_, rel=1e-3)
 
 
 def test_two_classes_are_one_machine_whoever_has_the_weights():
     X, y, _ = blobs(11)
-    shared, own = (TSVMMKLClassifier(PAIR, weights=weights).fit(X, y) for weights in ("shared", "per_class"))
+    shared, own = (TSVMMKLClassifier(PAIR, share_weights=shared).fit(X, y) for shared in (True, False))
     np.testing.assert_array_equal(shared.decision_function(X), own.decision_function(X))
     np.testing.assert_array_equal(shared.weights_, own.weights_)
 
 
 def test_classes_with_their_own_weights_are_machines_of_their_own():
     X, y, _ = blobs(12, n_classes=3, n_labeled=21)
-    model = TSVMMKLClassifier(PAIR, weights="per_class").fit(X, y)
+    model = TSVMMKLClassifier(PAIR, share_weights=False).fit(X, y)
     assert model.weights_.shape == (3, 2)
     assert model.objective_.shape == (3,)
     for k in range(3):

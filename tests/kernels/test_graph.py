@@ -52,7 +52,7 @@ def bound_to(kernel, X):
 @pytest.mark.parametrize("container", CONTAINERS)
 @pytest.mark.parametrize("n_neighbors", [1, 4, N_ROWS - 1])
 def test_a_graph_is_its_definition(weights, container, n_neighbors, X):
-    W = neighbor_graph(container(X), n_neighbors, weights=weights)
+    W = neighbor_graph(container(X), n_neighbors, edge_weights=weights)
     assert isinstance(W, sparse.csr_array)
     np.testing.assert_allclose(W.toarray(), naive(cdist(X, X), n_neighbors, weights), rtol=1e-10)
 
@@ -62,7 +62,7 @@ def test_a_graph_is_its_definition(weights, container, n_neighbors, X):
 def test_the_cosine_metric_is_the_chord_of_unit_rows(weights, container, X):
     chords = np.sqrt(2 * cdist(X, X, "cosine"))
     np.fill_diagonal(chords, 0.0)
-    W = neighbor_graph(container(X), 4, metric="cosine", weights=weights)
+    W = neighbor_graph(container(X), 4, metric="cosine", edge_weights=weights)
     np.testing.assert_allclose(W.toarray(), naive(chords, 4, weights), rtol=1e-7)  # 1 - cos cancels in the oracle
 
 
@@ -106,8 +106,8 @@ def test_distances_of_a_kernel_are_computed_by_blocks(X):
 @pytest.mark.filterwarnings("error")
 def test_more_neighbours_than_rows_join_all(n_rows, weights, X):
     for W in (
-        neighbor_graph(X[:n_rows], 10, weights=weights),
-        neighbor_graph(sparse.csr_array(X[:n_rows]), 10, weights=weights),
+        neighbor_graph(X[:n_rows], 10, edge_weights=weights),
+        neighbor_graph(sparse.csr_array(X[:n_rows]), 10, edge_weights=weights),
         kernel_neighbor_graph(bound_to(Linear(), X[:n_rows]), 10, weights),
     ):
         np.testing.assert_array_equal(W.toarray() > 0, ~np.eye(n_rows, dtype=bool))
@@ -126,7 +126,10 @@ def assert_is_a_graph(W):
 @pytest.mark.filterwarnings("error")
 def test_equal_rows_are_joined_with_weight_one(weights, container, X):
     X[5:17] = X[4]  # more copies than neighbours: a row is then not its own first neighbour
-    graphs = [neighbor_graph(container(X), 3, weights=weights), kernel_neighbor_graph(bound_to(RBF(), X), 3, weights)]
+    graphs = [
+        neighbor_graph(container(X), 3, edge_weights=weights),
+        kernel_neighbor_graph(bound_to(RBF(), X), 3, weights),
+    ]
     for W in graphs:
         assert_is_a_graph(W)
         inside = W.toarray()[4:17, 4:17]
@@ -140,7 +143,7 @@ def test_equal_rows_are_joined_with_weight_one(weights, container, X):
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.filterwarnings("error")
 def test_rows_that_are_all_equal_are_joined_with_weight_one(weights, value, metric, container):
-    W = neighbor_graph(container(np.full((9, 2), value)), 3, metric=metric, weights=weights)
+    W = neighbor_graph(container(np.full((9, 2), value)), 3, metric=metric, edge_weights=weights)
     assert_is_a_graph(W)
     assert (W.data == 1.0).all()
     assert (W.sum(axis=1) >= 3).all()
@@ -152,8 +155,8 @@ def test_rows_that_are_all_equal_are_joined_with_weight_one(weights, value, metr
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.filterwarnings("error")
 def test_the_unit_of_the_rows_does_not_matter(unit, metric, weights, container, X):
-    expected = neighbor_graph(X, 5, metric=metric, weights=weights)
-    found = neighbor_graph(container(unit * X), 5, metric=metric, weights=weights)
+    expected = neighbor_graph(X, 5, metric=metric, edge_weights=weights)
+    found = neighbor_graph(container(unit * X), 5, metric=metric, edge_weights=weights)
     np.testing.assert_allclose(found.toarray(), expected.toarray(), rtol=1e-10)
 
 
@@ -170,7 +173,7 @@ def test_rows_far_from_the_origin_keep_their_distances(container, X):
 @pytest.mark.filterwarnings("error")
 def test_columns_far_from_zero_do_not_change_the_graph(weights, container, origin, unit, X):
     X[:, list(origin)] += list(origin.values())
-    W = neighbor_graph(container(unit * X), 5, weights=weights)
+    W = neighbor_graph(container(unit * X), 5, edge_weights=weights)
     # The unit rounds values of 1e8 by 1e-8.
     np.testing.assert_allclose(W.toarray(), naive(cdist(X, X), 5, weights), rtol=1e-5)
 
@@ -178,7 +181,7 @@ def test_columns_far_from_zero_do_not_change_the_graph(weights, container, origi
 def test_a_row_without_the_column_that_is_far_from_zero_is_far_from_the_others(X):
     X[:, 3] += 1e8
     X[[7, 9], 3] = 0.0
-    W = neighbor_graph(sparse.csr_array(X), 1, weights="binary")
+    W = neighbor_graph(sparse.csr_array(X), 1, edge_weights="binary")
     np.testing.assert_array_equal(W.toarray(), naive(cdist(X, X), 1, "binary"))
 
 
@@ -230,7 +233,7 @@ def test_any_sample_gives_a_graph_and_a_positive_semi_definite_laplacian(seed, n
     for metric in ("euclidean", "cosine"):
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            W = neighbor_graph(X, n_neighbors, metric=metric, weights=weights)
+            W = neighbor_graph(X, n_neighbors, metric=metric, edge_weights=weights)
         assert_is_a_graph(W)
         for normalized in (True, False):
             values = np.linalg.eigvalsh(laplacian(W, normalized).toarray())
@@ -266,9 +269,9 @@ def fake_pynndescent(monkeypatch):
 
 @pytest.mark.parametrize("weights", EDGE_WEIGHTS)
 def test_many_rows_are_searched_approximately_where_that_is_installed(weights, searches, X):
-    found = neighbor_graph(X, 4, weights=weights, rng=np.random.default_rng(0))
+    found = neighbor_graph(X, 4, edge_weights=weights, rng=np.random.default_rng(0))
     assert searches == [int(np.random.default_rng(0).integers(2**31))]
-    neighbor_graph(X[:-1], 4, weights=weights)
+    neighbor_graph(X[:-1], 4, edge_weights=weights)
     assert len(searches) == 1
     assert_is_a_graph(found)
     is_edge = naive(cdist(X, X), 4, "binary") > 0
@@ -280,9 +283,9 @@ def test_many_rows_are_searched_approximately_where_that_is_installed(weights, s
 def test_the_approximate_search_finds_nearly_all_neighbors(form, monkeypatch):
     pytest.importorskip("pynndescent", reason="needs the extra ann")
     X = form(np.random.default_rng(0).normal(size=(500, 3)))
-    exact = neighbor_graph(X, 5, weights="binary")
+    exact = neighbor_graph(X, 5, edge_weights="binary")
     monkeypatch.setattr(graph, "EXACT_ROWS", 499)
-    found = neighbor_graph(X, 5, weights="binary", rng=np.random.default_rng(1))
+    found = neighbor_graph(X, 5, edge_weights="binary", rng=np.random.default_rng(1))
     assert_is_a_graph(found)
     assert exact.multiply(found).sum() > 0.9 * exact.sum()  # above 0.98 for 1500 rows in five dimensions
 

@@ -108,7 +108,7 @@ def test_the_kernel_is_the_formula_of_the_paper_on_and_off_the_sample(base, form
 @pytest.mark.parametrize("weights", ["gaussian", "binary", "self_tuning"])
 @pytest.mark.parametrize("metric", ["euclidean", "cosine", "kernel"])
 def test_every_graph_deforms(weights, metric, X, X_new):
-    kernel = ManifoldKernel(RBF(0.5), 4, ratio=10.0, metric=metric, weights=weights)
+    kernel = ManifoldKernel(RBF(0.5), 4, ratio=10.0, metric=metric, edge_weights=weights)
     inner = bound_to(RBF(0.5), X)
     W = kernel_neighbor_graph(inner, 4, weights) if metric == "kernel" else neighbor_graph(X, 4, metric, weights)
     K, K_new, own = inner.block(WHOLE, WHOLE), inner.against(X_new), inner.diag_against(X_new)
@@ -189,7 +189,7 @@ def test_sample_weights_weigh_the_mean_of_the_diagonal(X, X_new):
 @pytest.mark.filterwarnings("error")
 def test_duplicated_rows_have_equal_rows_in_the_matrix(base, n_landmarks, X):
     X[10:30] = X[5]
-    K = bound_to(ManifoldKernel(base, 5, weights="binary", n_landmarks=n_landmarks, degree=1), X).against(X)
+    K = bound_to(ManifoldKernel(base, 5, edge_weights="binary", n_landmarks=n_landmarks, degree=1), X).against(X)
     assert np.isfinite(K).all()
     np.testing.assert_allclose(K[10:30], np.tile(K[5], (20, 1)), rtol=1e-9, atol=1e-12)
 
@@ -258,7 +258,9 @@ def test_any_sample_gives_a_positive_semi_definite_kernel(seed, n_rows, n_landma
     X = rng.integers(-2, 3, size=(n_rows, 2)) * 10.0 ** rng.integers(-3, 4)
     for base in (RBF(), Linear(), Normalized(Polynomial(2))):
         for metric in ("euclidean", "cosine", "kernel"):
-            kernel = ManifoldKernel(base, 3, ratio=ratio, metric=metric, weights="self_tuning", n_landmarks=n_landmarks)
+            kernel = ManifoldKernel(
+                base, 3, ratio=ratio, metric=metric, edge_weights="self_tuning", n_landmarks=n_landmarks
+            )
             bound = bound_to(kernel, X, seed)
             values = np.linalg.eigvalsh(bound.block(WHOLE, WHOLE))
             assert values[0] >= -1e-12 * max(values[-1], 1e-300)
@@ -339,7 +341,7 @@ FAMILY = [
     ManifoldKernel(RBF(), 3, metric="cosine", n_landmarks=None),
     ManifoldKernel(RBF(), 3, metric="kernel", n_landmarks=None),
     ManifoldKernel(Linear(), 3, metric="kernel", n_landmarks=None),
-    ManifoldKernel(RBF(), 3, weights="binary", n_landmarks=None),
+    ManifoldKernel(RBF(), 3, edge_weights="binary", n_landmarks=None),
     ManifoldKernel(RBF(), 3, laplacian="unnormalized", n_landmarks=None),
     ManifoldKernel(RBF(), 3, ratio=0.0),
 ]
@@ -477,7 +479,7 @@ def test_distances_between_row_numbers_are_refused(base, metric):
         {"ratio": np.inf},
         {"ratio": "1"},
         {"metric": "manhattan"},
-        {"weights": "none"},
+        {"edge_weights": "none"},
         {"laplacian": True},
         {"n_landmarks": 0},
         {"n_landmarks": "all"},

@@ -5,7 +5,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelweave import SSMKClassifier, SSMKRegressor
 from kernelweave.labeling.models import ClassModel, NumberModel
-from kernelweave.model_selection import SigmoidCalibratedClassifier
+from kernelweave.model_selection import SemiSupervisedCalibration
 
 
 @pytest.fixture(name="X")
@@ -16,7 +16,7 @@ def rows():
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_the_label_is_the_most_probable_class(X, n_classes):
     labels = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.3, 0.5][: n_classes - 1])]
-    calibrated = SigmoidCalibratedClassifier(SSMKClassifier(), random_state=0).fit(X, labels)
+    calibrated = SemiSupervisedCalibration(SSMKClassifier(), random_state=0).fit(X, labels)
     texts, beside = ClassModel(calibrated, True).cells(X, "y")
     probabilities = np.array(beside["y_probability"], dtype=float)
     np.testing.assert_allclose(probabilities, calibrated.predict_proba(X).max(axis=1), atol=1e-4)
@@ -25,7 +25,7 @@ def test_the_label_is_the_most_probable_class(X, n_classes):
 
 
 def test_without_probabilities_the_label_is_the_mixtures(X):
-    calibrated = SigmoidCalibratedClassifier(SSMKClassifier(), random_state=0).fit(X, X[:, 0] > 0)
+    calibrated = SemiSupervisedCalibration(SSMKClassifier(), random_state=0).fit(X, X[:, 0] > 0)
     texts, beside = ClassModel(calibrated, False).cells(X, "y")
     np.testing.assert_array_equal(texts, calibrated.estimator_.predict(X))
     assert set(beside["y_probability"]) == {""}

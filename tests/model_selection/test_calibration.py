@@ -18,8 +18,8 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import Linear, SSMKClassifier
+from kernelweave.model_selection import SemiSupervisedCalibration as Calibrated
 from kernelweave.model_selection import SemiSupervisedSplit as Split
-from kernelweave.model_selection import SigmoidCalibratedClassifier as Calibrated
 from kernelweave.model_selection.calibration import _fit_sigmoid, _fit_temperature
 
 
@@ -283,13 +283,13 @@ def test_a_marker_that_only_the_inner_estimator_knows_is_named_with_the_outer_pa
     X, _, truth = data
     y = np.where(np.arange(60) < 60 - n_unlabeled, truth, 255)
     inner = wrap(SSMKClassifier(Linear(), unlabeled=255))
-    with pytest.raises(ValueError, match=r"SigmoidCalibratedClassifier has unlabeled='auto'.* Pass unlabeled=255 to"):
+    with pytest.raises(ValueError, match=r"SemiSupervisedCalibration has unlabeled='auto'.* Pass unlabeled=255 to"):
         Calibrated(inner).fit(X, y)
     assert_array_equal(Calibrated(inner, unlabeled=255, random_state=0).fit(X, y).classes_, [0, 1])
     with pytest.raises(ValueError, match="name the marker to the estimator"):
         Calibrated(wrap(SSMKClassifier(Linear())), unlabeled=255).fit(X, y)
     # -1 is a class to the outer one, and none to the inner one
-    with pytest.raises(ValueError, match="unlabeled= of SigmoidCalibratedClassifier"):
+    with pytest.raises(ValueError, match="unlabeled= of SemiSupervisedCalibration"):
         Calibrated(
             inner.set_params(**{key: "auto" for key in inner.get_params() if key.endswith("unlabeled")}),
             unlabeled=None,

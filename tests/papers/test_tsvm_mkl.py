@@ -74,7 +74,7 @@ def test_each_method_is_what_its_name_says():
     assert pytest.approx(100 / 550) == made["TSVM"].C == made["TSVM-MKL"].C  # the paper's kernels have unit trace
     assert made["TSVM"].kernel == made["TSVM-MKL"].kernels[0] == RBF(gamma=0.5 / 17.5**2)
     assert len(made["TSVM-MKL"].kernels) == 5
-    assert (made["TSVM-MKL, by folds"].C, made["TSVM-MKL, by folds"].s) == ("cv", "cv")
+    assert (made["TSVM-MKL, by folds"].C, made["TSVM-MKL, by folds"].ramp) == ("cv", "cv")
     assert made["TSVM-MKL, default"].kernels is made["TSVM, default"].kernel is None
     linear = tsvm_mkl.model(replace(FIRST, row="Link", method="LapSVM", item="table 2"), 800)
     assert (linear.metric, linear.C, linear.ratio) == ("cosine", *tsvm_mkl.LAPSVM_CHOSEN_INDUCTIVE["Link"])

@@ -3,13 +3,8 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
-from kernelweave.solvers.course import Course, CourseState
+from kernelweave.solvers.course import Course
 from kernelweave.solvers.result import SolverResult, Status
-
-
-@dataclass(frozen=True, kw_only=True)
-class State(CourseState):
-    n_looks: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,7 +13,7 @@ class Result(SolverResult):
 
 
 def course(tol=1e-3, max_iter=100, callback=None, patience=3, little=0.0):
-    return Course[State, str](State, tol, max_iter, callback, patience=patience, little=little)
+    return Course[str](tol, max_iter, callback, patience=patience, little=little)
 
 
 def ends(run, objective, gap, point="here", weights=(0.5, 0.5, 0.0)):
@@ -34,10 +29,11 @@ def test_each_point_is_recorded_and_shown_to_the_callback():
     keys = ["iteration", "n_looks", "objective", "gap", "relative_gap", "seconds", "n_active", "step"]
     assert [list(record) for record in run.history] == [keys, keys]
     assert [record["step"] for record in run.history] == ["start", "newton"]
-    assert [(state.iteration, state.n_looks, state.gap, state.target) for state in seen] == [
+    assert [(state.iteration, state.details["n_looks"], state.gap, state.target) for state in seen] == [
         (0, 7, 1.0, 1e-3),
         (1, 8, 0.5, 1e-3),
     ]
+    assert [(state.phase, state.bound) for state in seen] == [("start", 1.0), ("newton", 0.5)]
     assert seen[1].relative_gap == 0.5 == run.history[1]["relative_gap"]
     assert run.history[0]["n_active"] == 2
 

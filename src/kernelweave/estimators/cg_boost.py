@@ -14,8 +14,8 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ..kernels.library import KernelLibrary
 from ..parameters import NON_NEGATIVE, NONE, POSITIVE, READ_LATER
-from ..solvers.columns.loop import RoundState
 from ..solvers.margin import regression_rows
+from ..solvers.result import FitState
 from .shared.cg_boost import (
     CG_BOOST_CONSTRAINTS,
     EARLY_STOPPING_CONSTRAINTS,
@@ -118,7 +118,7 @@ class CGBoostClassifier(KernelClassifier):
     n_jobs : int, optional
         One-vs-rest problems solved at the same time. Has no influence on the result.
     callback : callable, optional
-        ``callback(state)`` after each round; a true answer stops the fit.
+        ``callback(state)`` after each round, with a :class:`FitState`; a true answer stops the fit.
     verbose : int, default=0
         1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each round.
     random_state : int, RandomState or None, default=None
@@ -148,7 +148,7 @@ class CGBoostClassifier(KernelClassifier):
         that of the model as it is kept).
     n_iter_ : int
         Number of rounds.
-    dual_ : ndarray of shape (n_samples, n_outputs)
+    dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Signed multiplier of each row's margin.
     candidates_ : ndarray of shape (n_candidates,)
         Rows that could be centres.
@@ -208,7 +208,7 @@ class CGBoostClassifier(KernelClassifier):
         class_weight: Any = None,
         cache_size: float = 500.0,
         n_jobs: int | None = None,
-        callback: Callable[[RoundState], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -338,7 +338,7 @@ class CGBoostRegressor(KernelRegressor):
     ----------
     expansion_, intercept_, kernel_usage_, n_columns_, n_evaluations_, objective_, certificate_, status_, history_
         As in :class:`CGBoostClassifier`.
-    n_iter_, dual_, candidates_, library_, n_features_in_, feature_names_in_
+    n_iter_, dual_coef_, candidates_, library_, n_features_in_, feature_names_in_
         As in :class:`CGBoostClassifier`.
 
     References
@@ -377,7 +377,7 @@ class CGBoostRegressor(KernelRegressor):
         n_iter_no_change: int = 10,
         cache_size: float = 500.0,
         n_jobs: int | None = None,
-        callback: Callable[[RoundState], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):

@@ -24,8 +24,8 @@ class NeighborMeans:
 
     moved = origin = np.empty(0)  # columns of sparse rows that are far from zero, and where they begin
 
-    def __init__(self, X: Any, n_neighbors: int, metric: str, weights: str):
-        self.metric, self.weights = metric, weights
+    def __init__(self, X: Any, n_neighbors: int, metric: str, edge_weights: str):
+        self.metric, self.edge_weights = metric, edge_weights
         self.size, self.center = 1.0, 0.0  # a unit and an origin that keep squares of distances in range and exact
         if metric == "euclidean" and not sparse.issparse(X):
             self.size = float(np.abs(X).max()) or 1.0
@@ -50,11 +50,11 @@ class NeighborMeans:
     def learn_lengths(self, W: sparse.csr_array) -> None:
         """Find the unit of edge lengths that the weights were computed with."""
         self.unit, self.reach = 1.0, np.ones(self.points.shape[0])
-        if self.weights == "self_tuning" and len(self.reach) > 1:
+        if self.edge_weights == "self_tuning" and len(self.reach) > 1:
             n_neighbors = min(self.n_neighbors, len(self.reach) - 1)
             self.reach = self.search.kneighbors(n_neighbors=n_neighbors)[0][:, -1]
             self.reach[self.reach == 0.0] = NO_LENGTH
-        if self.weights == "gaussian":
+        if self.edge_weights == "gaussian":
             self.unit = self._mean_length(W)
 
     def _mean_length(self, W: sparse.csr_array) -> float:
@@ -92,10 +92,10 @@ class NeighborMeans:
         return shifted(X, self.moved, self.origin) if len(self.moved) else X
 
     def _weigh(self, distances: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
-        if self.weights == "binary":
+        if self.edge_weights == "binary":
             return np.ones(distances.shape)
         left = right = np.sqrt(2.0) * self.unit
-        if self.weights == "self_tuning":
+        if self.edge_weights == "self_tuning":
             left, right = distances[:, -1:], self.reach[neighbors]
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             exponents = np.where(distances > 0.0, (distances / left) * (distances / right), 0.0)

@@ -31,7 +31,7 @@ REMEDIES = {
     Status.MAX_ITER: "Raise max_iter or tol, or accept the error.",
     Status.PRECISION: (
         "Some rows are almost disconnected from the labelled rows: label one of them, raise n_neighbors, or take "
-        'weights="self_tuning" or "binary".'
+        'edge_weights="self_tuning" or "binary".'
     ),
 }
 MATRICES = 4  # of all rows by all rows, that an elimination has in memory
@@ -39,7 +39,7 @@ GRAPH_CONSTRAINTS = {
     "n_neighbors": COUNT,
     "kernel": READ_LATER,
     "metric": one_of("auto", *METRICS),
-    "weights": one_of(*EDGE_WEIGHTS),
+    "edge_weights": one_of(*EDGE_WEIGHTS),
     "tol": POSITIVE,
     "max_iter": COUNT,
     "random_state": READ_LATER,
@@ -67,7 +67,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         four matrices of all rows by all rows. None: the sparse graph of nearest neighbours.
     metric : {"auto", "euclidean", "cosine"}, default="auto"
         Between neighbours. ``"auto"``: cosine where ``X`` is sparse, else Euclidean.
-    weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
+    edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
         Of the edges of the nearest-neighbour graph: :math:`\exp(-d^2 / 2 t^2)` with t the mean length of edges; 1; or
         :math:`\exp(-d_{ij}^2 / t_i t_j)` with :math:`t_i` the distance of row i from its last neighbour.
     class_prior : "labeled", None, float or dict, default="labeled"
@@ -132,7 +132,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         *,
         kernel: Any = None,
         metric: str = "auto",
-        weights: str = "gaussian",
+        edge_weights: str = "gaussian",
         class_prior: Any = "labeled",
         tol: float = 1e-6,
         max_iter: int = 10_000,
@@ -142,7 +142,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         self.n_neighbors = n_neighbors
         self.kernel = kernel
         self.metric = metric
-        self.weights = weights
+        self.edge_weights = edge_weights
         self.class_prior = class_prior
         self.tol = tol
         self.max_iter = max_iter
@@ -174,7 +174,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
             kernel=self.kernel,
             n_neighbors=self.n_neighbors,
             metric=self.metric,
-            weights=self.weights,
+            edge_weights=self.edge_weights,
         )
         fit = spread_values(graph, sample.partition.labeled, sample.partition.indicator(), self.tol, self.max_iter)
         classes = weigh_classes(fit, sample.partition, shares, balanced=self.class_prior is not None)
@@ -206,7 +206,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
 
     Parameters
     ----------
-    n_neighbors, kernel, metric, weights, max_iter, random_state
+    n_neighbors, kernel, metric, edge_weights, max_iter, random_state
         As in :class:`HarmonicClassifier`.
     tol : float, default=1e-6
         Largest error of a value, relative to the range of those given.
@@ -251,7 +251,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         *,
         kernel: Any = None,
         metric: str = "auto",
-        weights: str = "gaussian",
+        edge_weights: str = "gaussian",
         tol: float = 1e-6,
         max_iter: int = 10_000,
         random_state: Any = None,
@@ -259,7 +259,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         self.n_neighbors = n_neighbors
         self.kernel = kernel
         self.metric = metric
-        self.weights = weights
+        self.edge_weights = edge_weights
         self.tol = tol
         self.max_iter = max_iter
         self.random_state = random_state
@@ -288,7 +288,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
             kernel=self.kernel,
             n_neighbors=self.n_neighbors,
             metric=self.metric,
-            weights=self.weights,
+            edge_weights=self.edge_weights,
         )
         targets = sample.partition.targets
         fit = spread_values(graph, sample.partition.labeled, targets.reshape(len(targets), -1), self.tol, self.max_iter)
@@ -358,7 +358,7 @@ def join_rows(
     kernel: Any,
     n_neighbors: int,
     metric: str,
-    weights: str,
+    edge_weights: str,
 ) -> Graph:
     """Join all pairs of rows by a kernel, or each with its nearest neighbours where there is none."""
     if kernel is not None:
@@ -369,8 +369,8 @@ def join_rows(
         )
         bound = bind(KernelLibrary([kernel]), sample, rng).kernels[0]
         return Graph(_similarities(owner, bound, repr(kernel)), KernelMeans(bound))
-    means = NeighborMeans(sample.X, n_neighbors, neighbor_metric(metric, None, sample.X), weights)
-    W = neighbor_graph(means.points, n_neighbors, weights=weights, rng=rng)
+    means = NeighborMeans(sample.X, n_neighbors, neighbor_metric(metric, None, sample.X), edge_weights)
+    W = neighbor_graph(means.points, n_neighbors, edge_weights=edge_weights, rng=rng)
     means.learn_lengths(W)
     return Graph(W, means)
 

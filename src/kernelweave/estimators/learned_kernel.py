@@ -63,13 +63,14 @@ class LearnedKernelClassifier(KernelClassifier):
     learner_ : kernel learner
         Fitted; of a list, the chosen one.
     C_ : float
-    cv_results_ : list of dict
-        Share of errors in the folds for each learner and ``C``; empty where nothing was to choose.
+    cv_results_ : dict
+        Accuracy in the folds for each learner (by its place in the list) and ``C``, as in scikit-learn's
+        ``GridSearchCV``; folds count by their held-out rows. Empty where nothing was to choose.
     weights_ : ndarray of shape (n_base_kernels,)
         Of the learner.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
-    expansion_, intercept_, support_, dual_, n_evaluations_, objective_, certificate_, status_, history_, n_iter_
+    expansion_, intercept_, support_, dual_coef_, n_evaluations_, objective_, certificate_, status_, history_, n_iter_
         As in :class:`MKLClassifier`; the certificate is that of the machine, ``learner_.certificate_`` the kernel's.
     library_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`.
@@ -172,9 +173,9 @@ class LearnedKernelRegressor(KernelRegressor):
 
     Attributes
     ----------
-    learner_, C_, cv_results_, weights_, transduction_, expansion_, intercept_, support_, dual_, n_evaluations_
+    learner_, C_, cv_results_, weights_, transduction_, expansion_, intercept_, support_, dual_coef_, n_evaluations_
         As in :class:`LearnedKernelClassifier`; ``C_`` holds one cost for each target where it was chosen, and
-        ``cv_results_`` mean squared errors in units of the variance of each target.
+        ``cv_results_`` negative mean squared errors in units of the variance of each target.
     objective_, certificate_, status_, history_, n_iter_, library_, n_features_in_, feature_names_in_
         As in :class:`LearnedKernelClassifier`.
 

@@ -8,8 +8,8 @@ from typing import Any, Self
 from sklearn.base import ClassifierMixin, RegressorMixin
 
 from ..kernels.defaults import as_library
-from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
-from ..solvers.machines.kernel_weights import MKLState
+from ..parameters import BOOLEAN, NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
+from ..solvers.result import FitState
 from .shared.machine import (
     MACHINE_CONSTRAINTS,
     PRECISION,
@@ -50,18 +50,20 @@ class MKLClassifier(KernelClassifier):
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library, of positive semi-definite kernels. ``None``: linear, quadratic, and a family of RBF kernels around
         the mean squared distance. :func:`one_kernel_per_group` makes one for several sources.
-    C : float or "learn", default=10.0
-        Cost of a margin violation. ``"learn"``, with the squared hinge: the identity joins the kernels, and its weight
-        :math:`w_0` against theirs gives :math:`C = (1 - w_0) / w_0`.
+    C : float or "learned", default=10.0
+        Cost of a margin violation. ``"learned"``, with the squared hinge: the identity joins the kernels, and its
+        weight :math:`w_0` against theirs gives :math:`C = (1 - w_0) / w_0`.
     loss : {"hinge", "squared_hinge"}, default="hinge"
     norm : float, default=1
         1: the weights sum to one, and most are zero. ``p > 1``: :math:`\|w\|_p \le 1`, and none is.
     scale : {"trace", "variance"} or None, default="trace"
         :math:`s_k`. ``"trace"``: the mean diagonal of the centred kernel, so that all kernels have the same spread in
         their feature spaces. ``"variance"``: the rms entry of the centred kernel. ``None``: 1.
-    weights : {"shared", "per_class", "uniform"}, default="shared"
-        For more than two classes, each against the rest: one set of weights for all machines, or one for each.
+    weighting : {"learned", "uniform"}, default="learned"
         ``"uniform"``: equal weights, nothing learned.
+    share_weights : bool, default=True
+        For more than two classes, each against the rest: whether all machines share one set of learned weights, or each
+        has its own.
     solver : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}, default="newton"
         Newton's method takes a handful of machines. The others have the same optimum and are there to compare: they
         take many, and may not get below a relative gap of 1e-3 ("group_lasso") or 1e-7 ("reduced_gradient").
@@ -74,7 +76,7 @@ class MKLClassifier(KernelClassifier):
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel matrices are kept.
     callback : callable, optional
-        ``callback(state)`` after each step; a true answer stops the fit.
+        ``callback(state)`` after each step, with a :class:`FitState`; a true answer stops the fit.
     verbose : int, default=0
         1 prints a line for each step.
     random_state : int, RandomState or None, default=None
@@ -97,7 +99,7 @@ class MKLClassifier(KernelClassifier):
     intercept_ : ndarray of shape (n_outputs,)
     support_ : ndarray
         Rows that are support vectors.
-    dual_ : ndarray of shape (n_samples, n_outputs)
+    dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Signed duals.
     n_evaluations_ : int
         Kernel values that the prediction of one row costs.
@@ -117,7 +119,7 @@ class MKLClassifier(KernelClassifier):
 
     Notes
     -----
-    The hinge is SM1, the squared hinge SM2, and ``C="learn"`` SM2_C of the RKDA paper's Table 1. All kernels are kept
+    The hinge is SM1, the squared hinge SM2, and ``C="learned"`` SM2_C of the RKDA paper's Table 1. All kernels are kept
     in memory; what would not fit is refused. Probabilities come from scikit-learn's ``CalibratedClassifierCV``.
 
     References
@@ -139,8 +141,9 @@ class MKLClassifier(KernelClassifier):
     """
 
     _constraints = MKL_CONSTRAINTS | {
-        "C": POSITIVE | one_of("learn"),
+        "C": POSITIVE | one_of("learned"),
         "loss": one_of("hinge", "squared_hinge"),
+        "share_weights": BOOLEAN,
         "class_weight": READ_LATER,
     }
     score = ClassifierMixin.score
@@ -153,13 +156,14 @@ class MKLClassifier(KernelClassifier):
         loss: str = "hinge",
         norm: float = 1,
         scale: str | None = "trace",
-        weights: str = "shared",
+        weighting: str = "learned",
+        share_weights: bool = True,
         solver: str = "newton",
         tol: float = 1e-3,
         max_iter: int = 1000,
         class_weight: Any = None,
         dtype: str = "float64",
-        callback: Callable[[MKLState], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -168,7 +172,8 @@ class MKLClassifier(KernelClassifier):
         self.loss = loss
         self.norm = norm
         self.scale = scale
-        self.weights = weights
+        self.weighting = weighting
+        self.share_weights = share_weights
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -194,12 +199,12 @@ class MKLClassifier(KernelClassifier):
         """
         self._check_parameters()
         owner, params = type(self).__name__, self._parameters()
-        options = read_options(MachineOptions, params, owner=owner, weighting=self.weights, norm=float(self.norm))
+        options = read_options(MachineOptions, params, owner=owner, norm=float(self.norm))
         cost, squared = None if isinstance(self.C, str) else self.C, self.loss == "squared_hinge"
-        if cost is None and (not squared or options.norm != 1 or self.weights == "uniform"):
+        if cost is None and (not squared or options.norm != 1 or self.weighting == "uniform"):
             raise ValueError(
                 'MKLClassifier learns C with loss="squared_hinge", norm=1 and learned weights only; got '
-                f"loss={self.loss!r}, norm={self.norm!r}, weights={self.weights!r}."
+                f"loss={self.loss!r}, norm={self.norm!r}, weighting={self.weighting!r}."
             )
         sample = read_sample(self._read_rows(X, PRECISION), read_all_labels(y, options.owner), sample_weight)
         library = as_library(self.kernels)
@@ -231,12 +236,12 @@ class MKLRegressor(KernelRegressor):
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
     norm, scale, solver, tol, max_iter, dtype, callback, verbose, random_state
         As in :class:`MKLClassifier`.
-    weights : {"shared", "uniform"}, default="shared"
-        Learned, or equal.
+    weighting : {"learned", "uniform"}, default="learned"
+        ``"uniform"``: equal weights, nothing learned.
 
     Attributes
     ----------
-    weights_, kernel_weights_, source_weights_, C_, expansion_, intercept_, support_, dual_, n_evaluations_
+    weights_, kernel_weights_, source_weights_, C_, expansion_, intercept_, support_, dual_coef_, n_evaluations_
         As in :class:`MKLClassifier`.
     objective_, certificate_, status_, history_, n_iter_, n_solves_, library_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`.
@@ -259,7 +264,6 @@ class MKLRegressor(KernelRegressor):
         "C": POSITIVE,
         "epsilon": NON_NEGATIVE,
         "loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive"),
-        "weights": one_of("shared", "uniform"),  # there is one output
     }
     score = RegressorMixin.score
 
@@ -272,12 +276,12 @@ class MKLRegressor(KernelRegressor):
         loss: str = "epsilon_insensitive",
         norm: float = 1,
         scale: str | None = "trace",
-        weights: str = "shared",
+        weighting: str = "learned",
         solver: str = "newton",
         tol: float = 1e-3,
         max_iter: int = 1000,
         dtype: str = "float64",
-        callback: Callable[[MKLState], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -287,7 +291,7 @@ class MKLRegressor(KernelRegressor):
         self.loss = loss
         self.norm = norm
         self.scale = scale
-        self.weights = weights
+        self.weighting = weighting
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -312,7 +316,7 @@ class MKLRegressor(KernelRegressor):
         """
         self._check_parameters()
         owner, params = type(self).__name__, self._parameters()
-        options = read_options(MachineOptions, params, owner=owner, weighting=self.weights, norm=float(self.norm))
+        options = read_options(MachineOptions, params, owner=owner, norm=float(self.norm))
         sample = read_sample(self._read_rows(X, PRECISION), read_all_numbers(y, options.owner), sample_weight)
         library = as_library(self.kernels)
         bound = bind(library, sample, self._rng())

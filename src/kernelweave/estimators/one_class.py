@@ -10,8 +10,8 @@ from sklearn.base import OutlierMixin
 
 from ..kernels.defaults import as_library, novelty_library
 from ..labels import partition_targets
-from ..solvers.columns.loop import RoundState
 from ..solvers.margin import one_class_rows
+from ..solvers.result import FitState
 from .shared.base import KernelEstimator
 from .shared.cg_boost import CG_BOOST_CONSTRAINTS, NU, fit_cg_boost, precisions
 from .shared.sample import read_sample
@@ -57,7 +57,7 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         The chosen margin :math:`\rho`, less its rounding; ``decision_function`` is ``score_samples`` minus it.
     expansion_, intercept_, kernel_usage_, n_columns_, n_evaluations_, objective_, certificate_, status_, history_
         As in :class:`CGBoostClassifier`.
-    n_iter_, dual_, candidates_, library_, n_features_in_, feature_names_in_
+    n_iter_, dual_coef_, candidates_, library_, n_features_in_, feature_names_in_
         As in :class:`CGBoostClassifier`.
 
     References
@@ -96,7 +96,7 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         tol: float | None = None,
         cache_size: float = 500.0,
         n_jobs: int | None = None,
-        callback: Callable[[RoundState], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):

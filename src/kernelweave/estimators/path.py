@@ -18,9 +18,10 @@ from sklearn.utils import _safe_indexing, indexable
 
 from ..labels import partition
 from ..parameters import READ_LATER, Constraint, is_count, is_positive, require
-from ..solvers.columns.loop import RoundState
+from ..solvers.result import FitState
 from .cg_boost import CGBoostClassifier, CGBoostRegressor
 from .shared.cg_boost import CG_BOOST_CONSTRAINTS, cg_boost_options, class_problems, fit_cg_boost, precisions
+from .shared.cv_results import tabulate_scores
 from .shared.early_stopping import require_validation
 from .shared.mixture import REMEDIES
 from .shared.outcome import warn_unless_converged
@@ -159,12 +160,13 @@ class CGBoostClassifierCV(KernelClassifier):
         The value chosen.
     Cs_ : ndarray of shape (n_Cs,)
         Ascending.
-    scores_ : ndarray of shape (n_folds, n_Cs)
+    cv_results_ : dict
+        Scores in the folds for each C, ascending, as in scikit-learn's ``GridSearchCV``.
     path_ : CGBoostPath
         The path over all rows, up to ``C_``.
     classes_, expansion_, intercept_, kernel_usage_, n_columns_, n_evaluations_, objective_, certificate_, status_
         Of the model at ``C_``, as in :class:`CGBoostClassifier`.
-    history_, n_iter_, dual_, candidates_, library_, n_features_in_, feature_names_in_
+    history_, n_iter_, dual_coef_, candidates_, library_, n_features_in_, feature_names_in_
         Of the model at ``C_``, as in :class:`CGBoostClassifier`.
 
     References
@@ -211,7 +213,7 @@ class CGBoostClassifierCV(KernelClassifier):
         class_weight: Any = None,
         cache_size: float = 500.0,
         n_jobs: int | None = None,
-        callback: Callable[[RoundState], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -279,7 +281,7 @@ class CGBoostClassifierCV(KernelClassifier):
             library,
             fits[-1],
             classes_=sample.partition.classes.copy(),
-            scores_=scores,
+            cv_results_=tabulate_scores([{"C": float(C)} for C in values], scores.T),
             path_=tabulate_path(values[: best + 1], models),
             Cs_=values,
             C_=float(values[best]),

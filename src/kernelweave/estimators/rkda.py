@@ -24,7 +24,7 @@ from ..parameters import (
     read_options,
     require,
 )
-from ..solvers.discriminant.simplex_newton import SimplexState
+from ..solvers.result import FitState
 from ..warn import warn_caller
 from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
 from .shared.outputs import KernelClassifier, transduced_classes
@@ -52,9 +52,9 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library, of positive semi-definite kernels. None: linear, quadratic, and a family of RBF kernels no narrower
         than half the mean distance: narrower ones are nearly the identity, and stand in for the ridge.
-    ridge : float or "learn", default="learn"
+    ridge : float or "learned", default="learned"
         :math:`\lambda`, for kernels of unit trace.
-    weights : {"learn", "uniform", "auto"}, default="learn"
+    weighting : {"learned", "uniform", "auto"}, default="learned"
         ``"uniform"``: equal weights; a ridge that is learned is the best with :math:`w_i = s, w_0 + s = 1`.
         ``"auto"``: learned, unless equal ones predict labelled rows by the others better, by more than a standard error
         of the squared errors; for rows of many columns or classes, see the notes.
@@ -62,13 +62,13 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         ``"joint"``: one matrix inequality for all classes, (37), an upper bound whose optimum differs; for fidelity.
     scatter : {"total", "within"}, default="total"
         ``"within"``: the form of Kim et al., (3)-(10), for two classes and a given ridge; its objective is maximised.
-    priors : None, "labeled", dict or array-like, default=None
+    class_prior : None, "labeled", dict or array-like, default=None
         Shares of the classes, with which they compete as normal distributions of equal variance about centroids; both
         are measured at labelled rows that are projected by the others. ``"labeled"``: the shares of the labelled
         rows. None: the nearest centroid of the rows as they are projected by all, whatever the shares.
     threshold : {"midpoint", "calibrated"}, default="midpoint"
-        For two classes: between the centroids (moved by ``priors``), or where labelled rows make the fewest errors when
-        each is predicted by the others.
+        For two classes: between the centroids (moved by ``class_prior``), or where labelled rows make the fewest
+        errors when each is predicted by the others.
     n_landmarks : "auto", int or None, default="auto"
         Rows that each kernel's functions are spanned by. ``"auto"``: all up to 5000 rows, above so many that all
         kernels together have 2000 features. None: all. They save time where all kernels together have fewer than rows.
@@ -80,7 +80,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel matrices are kept.
     callback : callable, optional
-        ``callback(state)`` after each step; a true answer stops the fit.
+        ``callback(state)`` after each step, with a :class:`FitState`; a true answer stops the fit.
     verbose : int, default=0
         1 prints a line for each step.
     random_state : int, RandomState or None, default=None
@@ -96,9 +96,9 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     scalings_ : ndarray of shape (n_samples, n_components)
         Coefficients of the discriminant directions, of unit regularised variance; zero for ignored rows.
     centroids_ : ndarray of shape (n_classes, n_components)
-        Of the labelled rows' projections; where ``priors`` are given, as far from the mean of all as rows get that are
-        projected by the others.
-    priors_ : ndarray of shape (n_classes,)
+        Of the labelled rows' projections; where ``class_prior`` is given, as far from the mean of all as rows get that
+        are projected by the others.
+    class_prior_ : ndarray of shape (n_classes,)
     threshold_ : float
         What the decision value is compared with, for two classes; it is part of :meth:`decision_function`.
     transduction_ : ndarray of shape (n_samples,)
@@ -114,8 +114,8 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     -----
     Columns should be on one scale: standardise them, or bring them to [0, 1]. There is a warning where they are not.
     Learned weights tend to the narrowest kernel, and with many columns or classes to too large a ridge. On 13 sets of
-    30 to 784 columns, with 200 training rows or fewer, ``weights="auto"`` was right on 1.7 % of the rows more than
-    ``"learn"`` (13 % on BCI, 3 % on COIL20); on the paper's nine sets on 0.2 % less.
+    30 to 784 columns, with 200 training rows or fewer, ``weighting="auto"`` was right on 1.7 % of the rows more than
+    ``"learned"`` (13 % on BCI, 3 % on COIL20); on the paper's nine sets on 0.2 % less.
     The paper's (19)-(23) lose the 1/m of (14); the ridge here is that of :math:`M` above.
 
     References
@@ -138,11 +138,11 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
 
     _constraints = {
         "kernels": READ_LATER,
-        "ridge": POSITIVE | one_of("learn"),
-        "weights": one_of("learn", "uniform", "auto"),
+        "ridge": POSITIVE | one_of("learned"),
+        "weighting": one_of("learned", "uniform", "auto"),
         "formulation": one_of("exact", "joint"),
         "scatter": one_of("total", "within"),
-        "priors": READ_LATER,
+        "class_prior": READ_LATER,
         "threshold": one_of("midpoint", "calibrated"),
         "n_landmarks": LANDMARKS,
         "tol": POSITIVE,
@@ -158,27 +158,27 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         self,
         kernels: Any = None,
         *,
-        ridge: float | str = "learn",
-        weights: str = "learn",
+        ridge: float | str = "learned",
+        weighting: str = "learned",
         formulation: str = "exact",
         scatter: str = "total",
-        priors: Any = None,
+        class_prior: Any = None,
         threshold: str = "midpoint",
         n_landmarks: int | str | None = "auto",
         tol: float = 1e-6,
         max_iter: int = 100,
         unlabeled: Any = "auto",
         dtype: str = "float64",
-        callback: Callable[[SimplexState], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
         self.kernels = kernels
         self.ridge = ridge
-        self.weights = weights
+        self.weighting = weighting
         self.formulation = formulation
         self.scatter = scatter
-        self.priors = priors
+        self.class_prior = class_prior
         self.threshold = threshold
         self.n_landmarks = n_landmarks
         self.tol = tol
@@ -252,7 +252,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         if split:
             raise ValueError("RKDAClassifier compares distances, which are no sum over kernels; split must be False.")
         projected = self._outputs(X)
-        centers = NearestCentroid(self.centroids_, self.priors_, self.threshold_, self._spread)
+        centers = NearestCentroid(self.centroids_, self.class_prior_, self.threshold_, self._spread)
         values = centers.decide(projected)
         return values[:, 0] if len(self.classes_) == 2 else values
 
@@ -263,12 +263,12 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
 
     def _refuse_within_scatter(self) -> None:
         """Refuse the scatter within classes where other parameters do not fit it."""
-        fits = not isinstance(self.ridge, str) and self.weights in ("learn", "uniform")
+        fits = not isinstance(self.ridge, str) and self.weighting in ("learned", "uniform")
         if self.scatter == "within" and not (fits and self.formulation == "exact" and self.threshold == "midpoint"):
             raise ValueError(
-                f'{type(self).__name__} got scatter="within" with ridge={self.ridge!r}, weights={self.weights!r}, '
+                f'{type(self).__name__} got scatter="within" with ridge={self.ridge!r}, weighting={self.weighting!r}, '
                 f"formulation={self.formulation!r} and threshold={self.threshold!r}; that form takes a number as "
-                'ridge, weights="learn" or "uniform", formulation="exact" and threshold="midpoint".'
+                'ridge, weighting="learned" or "uniform", formulation="exact" and threshold="midpoint".'
             )
 
     def _options(self, labels: Partition, weight: np.ndarray) -> DiscriminantOptions:
@@ -277,28 +277,27 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
             self._parameters(),
             owner=type(self).__name__,
             ridge=None if isinstance(self.ridge, str) else float(self.ridge),
-            weighting=self.weights,
-            priors=class_priors(type(self).__name__, self.priors, labels, weight),
-            shrinks=self.priors is not None,
+            class_prior=prior_shares(type(self).__name__, self.class_prior, labels, weight),
+            shrinks=self.class_prior is not None,
             calibrated=self.threshold == "calibrated",
         )
 
 
-def class_priors(owner: str, priors: Any, labels: Partition, weight: np.ndarray) -> np.ndarray:
-    """Return the shares of the classes that ``priors`` asks for."""
+def prior_shares(owner: str, class_prior: Any, labels: Partition, weight: np.ndarray) -> np.ndarray:
+    """Return the shares of the classes that ``class_prior`` asks for."""
     expected = 'None, "labeled", or a positive share for each of the classes'
-    if priors is None:
+    if class_prior is None:
         return np.full(labels.n_classes, 1.0 / labels.n_classes)
     classes = labels.classes.tolist()
-    if isinstance(priors, str):
-        require(owner, "priors", priors, priors == "labeled", f"{expected} {classes}")
+    if isinstance(class_prior, str):
+        require(owner, "class_prior", class_prior, class_prior == "labeled", f"{expected} {classes}")
         given = np.bincount(labels.codes, weights=weight).tolist()
-    elif isinstance(priors, Mapping):
-        given = [priors[label] for label in classes] if set(priors) == set(classes) else []
+    elif isinstance(class_prior, Mapping):
+        given = [class_prior[label] for label in classes] if set(class_prior) == set(classes) else []
     else:
-        given = list(priors) if np.ndim(priors) == 1 else []
+        given = list(class_prior) if np.ndim(class_prior) == 1 else []
     holds = len(given) == len(classes) and all(is_positive(share) for share in given)
-    require(owner, "priors", priors, holds, f"{expected} {classes}")
+    require(owner, "class_prior", class_prior, holds, f"{expected} {classes}")
     shares = np.array(given, dtype=float)
     return shares / shares.sum()
 

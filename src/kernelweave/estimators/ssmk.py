@@ -13,8 +13,8 @@ from ..kernels.defaults import MANIFOLD_ROWS, as_library, mixture_library
 from ..kernels.library import KernelLibrary
 from ..labels import partition, partition_targets
 from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER
-from ..solvers.columns.loop import RoundState
 from ..solvers.margin import classification_rows, regression_rows
+from ..solvers.result import FitState
 from .shared.centers import Centers, choose_centers
 from .shared.formulation import Formulation
 from .shared.mixture import MIXTURE_CONSTRAINTS, fit_mixture, mixture_options
@@ -73,7 +73,7 @@ class SSMKClassifier(KernelClassifier):
     n_jobs : int, optional
         One-vs-rest problems solved at the same time. Has no influence on the result.
     callback : callable, optional
-        ``callback(state)`` after each round; a true answer stops the fit.
+        ``callback(state)`` after each round, with a :class:`FitState`; a true answer stops the fit.
     verbose : int, default=0
         1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each round.
     random_state : int, RandomState or None, default=None
@@ -101,7 +101,7 @@ class SSMKClassifier(KernelClassifier):
         One record a round (and class).
     n_iter_ : int
         Number of rounds.
-    dual_ : ndarray of shape (n_samples, n_outputs)
+    dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Signed multiplier of each row's margin; zero for rows that do not bind the model, unlabelled ones among them.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
@@ -153,7 +153,7 @@ class SSMKClassifier(KernelClassifier):
         unlabeled: Any = "auto",
         cache_size: float = 500.0,
         n_jobs: int | None = None,
-        callback: Callable[[RoundState], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -226,7 +226,7 @@ class SSMKRegressor(KernelRegressor):
     ----------
     expansion_, intercept_, kernel_usage_, n_columns_, n_evaluations_, objective_, certificate_, status_, history_
         As in :class:`SSMKClassifier`.
-    n_iter_, dual_, transduction_, candidates_, library_, n_features_in_, feature_names_in_
+    n_iter_, dual_coef_, transduction_, candidates_, library_, n_features_in_, feature_names_in_
         As in :class:`SSMKClassifier`.
 
     Notes
@@ -264,7 +264,7 @@ class SSMKRegressor(KernelRegressor):
         tol: float = 1e-6,
         cache_size: float = 500.0,
         n_jobs: int | None = None,
-        callback: Callable[[RoundState], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):

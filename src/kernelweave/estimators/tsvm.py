@@ -9,7 +9,8 @@ from ..kernels.base import require_kernel
 from ..kernels.defaults import as_library, landmark_kernel, transductive_library
 from ..kernels.library import KernelLibrary
 from ..labels import partition
-from ..parameters import READ_LATER, read_options
+from ..parameters import BOOLEAN, READ_LATER, read_options
+from ..solvers.result import FitState
 from .shared.machine import PRECISION, WEIGHTS_CONSTRAINTS, MachineOptions
 from .shared.outputs import KernelClassifier
 from .shared.sample import bind, class_shares, read_sample
@@ -39,8 +40,8 @@ class TSVMClassifier(KernelClassifier):
         standard error.
     C_unlabeled : float, optional
         Cost :math:`C^*` of unlabelled rows; None: ``C``.
-    s : float or "cv", default=0.4
-        Where the ramp ends, ``0 <= s < 1``. ``"cv"``: 0.2 or 0.4, as with ``C``.
+    ramp : float or "cv", default=0.4
+        Where the ramp ends, ``0 <= ramp < 1``; s above. ``"cv"``: 0.2 or 0.4, as with ``C``.
     class_prior : "labeled", None, float or dict, default="labeled"
         Shares of the classes among unlabelled rows, which fix their mean output, r = 2 share - 1. ``"labeled"``: those
         of the labelled rows, which is *wrong, and ruins the result,* if labels were drawn class by class. None: no
@@ -65,7 +66,7 @@ class TSVMClassifier(KernelClassifier):
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel matrix is kept.
     callback : callable, optional
-        ``callback(record)`` after each step; a true answer stops the fit.
+        ``callback(state)`` after each step, with a :class:`FitState`; a true answer stops the fit.
     verbose : int, default=0
         1 prints a line for each step.
     random_state : int, RandomState or None, default=None
@@ -84,11 +85,12 @@ class TSVMClassifier(KernelClassifier):
     certificate_ : Certificate
         Of stationarity: how far the point can be from the minimum of its own convex problem. It says nothing about
         other valleys.
-    C_, C_unlabeled_, s_ : float
+    C_, C_unlabeled_, ramp_ : float
         The costs and the end of the ramp that were used.
-    cv_results_ : list of dict
-        What cross-validation compared, if anything.
-    expansion_, intercept_, support_, dual_, n_evaluations_, status_, history_, n_iter_, n_solves_, weights_
+    cv_results_ : dict
+        Accuracy in the folds for each ``C``, ``C_unlabeled`` and ``ramp`` that cross-validation compared, as in
+        scikit-learn's ``GridSearchCV``; folds count by their held-out rows. Empty where nothing was to choose.
+    expansion_, intercept_, support_, dual_coef_, n_evaluations_, status_, history_, n_iter_, n_solves_, weights_
         As in :class:`MKLClassifier`.
     library_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`.
@@ -123,7 +125,7 @@ class TSVMClassifier(KernelClassifier):
         *,
         C: float | str = 1.0,
         C_unlabeled: float | None = None,
-        s: float | str = 0.4,
+        ramp: float | str = 0.4,
         class_prior: Any = "labeled",
         scale: str | None = "trace",
         annealing: bool = True,
@@ -134,14 +136,14 @@ class TSVMClassifier(KernelClassifier):
         class_weight: Any = None,
         unlabeled: Any = "auto",
         dtype: str = "float64",
-        callback: Callable[[dict[str, Any]], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
         self.kernel = kernel
         self.C = C
         self.C_unlabeled = C_unlabeled
-        self.s = s
+        self.ramp = ramp
         self.class_prior = class_prior
         self.scale = scale
         self.annealing = annealing
@@ -208,12 +210,14 @@ class TSVMMKLClassifier(KernelClassifier):
     norm : float, default=1.5
         Of the weights, at most 1. ``p > 1``: no weight is zero. 1, as in the paper: they sum to one, and one kernel
         tends to take all, that with the strongest deformation rather than the most accurate one.
-    weights : {"shared", "per_class", "uniform"}, default="shared"
-        For more than two classes, each against the rest: one set of weights for all machines, or one for each.
+    weighting : {"learned", "uniform"}, default="learned"
         ``"uniform"``: equal weights, nothing learned.
+    share_weights : bool, default=True
+        For more than two classes, each against the rest: whether all machines share one set of learned weights, or each
+        has its own.
     solver : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}, default="newton"
         As in :class:`MKLClassifier`.
-    C, C_unlabeled, s, class_prior, scale, annealing, n_restarts, safe, tol, max_iter, class_weight, unlabeled, dtype
+    C, C_unlabeled, ramp, class_prior, scale, annealing, n_restarts, safe, tol, max_iter, class_weight, unlabeled, dtype
         As in :class:`TSVMClassifier`.
     callback, verbose, random_state
         As in :class:`TSVMClassifier`.
@@ -226,9 +230,11 @@ class TSVMMKLClassifier(KernelClassifier):
         As in :class:`MKLClassifier`.
     objective_ : float or ndarray of shape (n_classes,)
         Value of the problem; one for each class where each has its own weights.
-    classes_, transduction_, objective_path_, certificate_, C_, C_unlabeled_, s_, cv_results_, expansion_, intercept_
+    classes_, transduction_, objective_path_, certificate_, C_, C_unlabeled_, ramp_, cv_results_, expansion_
         As in :class:`TSVMClassifier`.
-    support_, dual_, n_evaluations_, status_, history_, n_iter_, n_solves_, library_, n_features_in_, feature_names_in_
+    intercept_, support_, dual_coef_, n_evaluations_, status_, history_, n_iter_, n_solves_, library_, n_features_in_
+        As in :class:`TSVMClassifier`.
+    feature_names_in_
         As in :class:`TSVMClassifier`.
 
     Notes
@@ -254,7 +260,7 @@ class TSVMMKLClassifier(KernelClassifier):
     (True, 1.0)
     """
 
-    _constraints = TRANSDUCTION_CONSTRAINTS | WEIGHTS_CONSTRAINTS
+    _constraints = TRANSDUCTION_CONSTRAINTS | WEIGHTS_CONSTRAINTS | {"share_weights": BOOLEAN}
 
     def __init__(
         self,
@@ -263,10 +269,11 @@ class TSVMMKLClassifier(KernelClassifier):
         norm: float = 1.5,
         C: float | str = 1.0,
         C_unlabeled: float | None = None,
-        s: float | str = 0.4,
+        ramp: float | str = 0.4,
         class_prior: Any = "labeled",
         scale: str | None = "trace",
-        weights: str = "shared",
+        weighting: str = "learned",
+        share_weights: bool = True,
         solver: str = "newton",
         annealing: bool = True,
         n_restarts: int = 0,
@@ -276,7 +283,7 @@ class TSVMMKLClassifier(KernelClassifier):
         class_weight: Any = None,
         unlabeled: Any = "auto",
         dtype: str = "float64",
-        callback: Callable[[dict[str, Any]], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -284,10 +291,11 @@ class TSVMMKLClassifier(KernelClassifier):
         self.norm = norm
         self.C = C
         self.C_unlabeled = C_unlabeled
-        self.s = s
+        self.ramp = ramp
         self.class_prior = class_prior
         self.scale = scale
-        self.weights = weights
+        self.weighting = weighting
+        self.share_weights = share_weights
         self.solver = solver
         self.annealing = annealing
         self.n_restarts = n_restarts
@@ -319,7 +327,7 @@ class TSVMMKLClassifier(KernelClassifier):
         self._check_parameters()
         owner = type(self).__name__
         params = self._parameters()
-        machine = read_options(MachineOptions, params, owner=owner, weighting=self.weights, norm=float(self.norm))
+        machine = read_options(MachineOptions, params, owner=owner, norm=float(self.norm))
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
         shares = class_shares(owner, self.class_prior, sample.partition)
         options = read_options(TransductionOptions, params, machine=machine, shares=shares)

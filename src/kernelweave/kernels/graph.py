@@ -43,7 +43,7 @@ def neighbor_graph(
     X: Any,
     n_neighbors: int,
     metric: str = "euclidean",
-    weights: str = "gaussian",
+    edge_weights: str = "gaussian",
     rng: np.random.Generator | None = None,
 ) -> sparse.csr_array:
     """Return the symmetric matrix of edge weights between the rows of ``X``.
@@ -57,7 +57,7 @@ def neighbor_graph(
         a dense matrix may give it different last digits.
     metric : {"euclidean", "cosine"}, default="euclidean"
         ``"cosine"`` is the chord between rows of length one, sqrt(2 - 2 cos); a row of zeros stays at the origin.
-    weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
+    edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
     rng : numpy.random.Generator, optional
         Used only above ``EXACT_ROWS`` rows, where neighbours are approximate if pynndescent is installed.
 
@@ -70,7 +70,7 @@ def neighbor_graph(
     --------
     >>> import numpy as np
     >>> from kernelweave.kernels.graph import neighbor_graph
-    >>> neighbor_graph(np.array([[0.0], [1.0], [3.0]]), 1, weights="binary").toarray()
+    >>> neighbor_graph(np.array([[0.0], [1.0], [3.0]]), 1, edge_weights="binary").toarray()
     array([[0., 1., 0.],
            [1., 0., 1.],
            [0., 1., 0.]])
@@ -78,10 +78,10 @@ def neighbor_graph(
     points = _near_zero(_rescaled(_unit_rows(X) if metric == "cosine" else X))
     neighbors = _nearest(points, min(int(n_neighbors), X.shape[0] - 1), rng)
     first, second, place = _edges(neighbors)
-    return _weighted(first, second, _lengths(points, first, second), place, weights)
+    return _weighted(first, second, _lengths(points, first, second), place, edge_weights)
 
 
-def kernel_neighbor_graph(kernel: BoundKernel, n_neighbors: int, weights: str = "gaussian") -> sparse.csr_array:
+def kernel_neighbor_graph(kernel: BoundKernel, n_neighbors: int, edge_weights: str = "gaussian") -> sparse.csr_array:
     r"""Return the graph of the bound rows in the kernel's feature space.
 
     There :math:`d^2(x, z) = k(x, x) + k(z, z) - 2 k(x, z)`. All pairs are evaluated, in blocks that the working memory
@@ -91,7 +91,7 @@ def kernel_neighbor_graph(kernel: BoundKernel, n_neighbors: int, weights: str = 
     ----------
     kernel : BoundKernel
     n_neighbors : int
-    weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
+    edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
     """
     n_rows, diagonal = kernel.n_rows, kernel.diag().astype(np.float64)
     n_neighbors = min(int(n_neighbors), n_rows - 1)
@@ -108,7 +108,7 @@ def kernel_neighbor_graph(kernel: BoundKernel, n_neighbors: int, weights: str = 
     first, second, place = _edges(neighbors)
     shortest = np.full(len(first), np.inf)  # both ends may have found an edge, with different last bits
     np.minimum.at(shortest, place, lengths)
-    return _weighted(first, second, shortest, place, weights)
+    return _weighted(first, second, shortest, place, edge_weights)
 
 
 def laplacian(W: sparse.csr_array, normalized: bool = True) -> sparse.csr_array:
@@ -259,14 +259,14 @@ def _lengths(points: Any, first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 
 def _weighted(
-    first: np.ndarray, second: np.ndarray, lengths: np.ndarray, place: np.ndarray, weights: str
+    first: np.ndarray, second: np.ndarray, lengths: np.ndarray, place: np.ndarray, edge_weights: str
 ) -> sparse.csr_array:
     """Return the symmetric matrix of the edges' weights."""
     n_rows = len(place)
-    if weights == "binary":
+    if edge_weights == "binary":
         values = np.ones(len(lengths))
     else:
-        if weights == "gaussian":
+        if edge_weights == "gaussian":
             mean = lengths.sum() / max(1, np.count_nonzero(first != second))
             left = right = np.full(len(lengths), np.sqrt(2.0) * mean)
         else:

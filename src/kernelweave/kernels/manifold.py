@@ -50,7 +50,7 @@ MANIFOLD_CONSTRAINTS = {
     "degree": COUNT,
     "ratio": NON_NEGATIVE,
     "metric": one_of(*METRICS, "kernel"),
-    "weights": one_of(*EDGE_WEIGHTS),
+    "edge_weights": one_of(*EDGE_WEIGHTS),
     "laplacian": one_of("normalized", "unnormalized"),
     "n_landmarks": LANDMARKS,
 }
@@ -81,7 +81,7 @@ class ManifoldKernel(Kernel):
     metric : {"euclidean", "cosine", "kernel"}, default="euclidean"
         How far rows are from each other: as rows of ``X``, as rows of ``X`` of length one, or in the feature space of
         ``base``. The last evaluates all pairs of rows, and is the one for :class:`Precomputed` bases.
-    weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
+    edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
         Weights of the edges: ``exp(-d^2 / (2 t^2))`` with ``t`` the mean length of an edge, 1, or
         ``exp(-d^2 / (t_i t_j))`` with ``t_i`` the distance of row ``i`` to its last neighbour.
     laplacian : {"normalized", "unnormalized"}, default="normalized"
@@ -125,7 +125,7 @@ class ManifoldKernel(Kernel):
     degree: int = 2
     ratio: float = 1.0
     metric: str = "euclidean"
-    weights: str = "gaussian"
+    edge_weights: str = "gaussian"
     laplacian: str = "normalized"
     n_landmarks: int | str | None = "auto"
 
@@ -191,13 +191,13 @@ class ManifoldKernel(Kernel):
         return count_landmarks(self.n_landmarks, n_rows)
 
     def _graph_key(self, n_candidates: int) -> tuple[Any, ...]:
-        key = (self.metric, self.weights, int(self.n_neighbors))
+        key = (self.metric, self.edge_weights, int(self.n_neighbors))
         return (*key, self.base, n_candidates) if self.metric == "kernel" else key  # then it is that of one bound base
 
     def _graph(self, X: Any, base: BoundKernel, rng: np.random.Generator) -> Any:
         if self.metric == "kernel":
-            return kernel_neighbor_graph(base, self.n_neighbors, self.weights)
-        return neighbor_graph(_as_floats(X, self), self.n_neighbors, self.metric, self.weights, rng)
+            return kernel_neighbor_graph(base, self.n_neighbors, self.edge_weights)
+        return neighbor_graph(_as_floats(X, self), self.n_neighbors, self.metric, self.edge_weights, rng)
 
 
 def manifold_family(
@@ -206,7 +206,7 @@ def manifold_family(
     n_neighbors: Sequence[int] = (20, 50),
     degrees: Sequence[int] = (2, 5),
     metric: str = "euclidean",
-    weights: str = "gaussian",
+    edge_weights: str = "gaussian",
     laplacian: str = "normalized",
     n_landmarks: int | str | None = "auto",
 ) -> list[ManifoldKernel]:
@@ -222,7 +222,7 @@ def manifold_family(
     """
     bases = [RBF()] if base is None else [base] if isinstance(base, Kernel) else list(base)
     return [
-        ManifoldKernel(kernel, n, degree, ratio, metric, weights, laplacian, n_landmarks)
+        ManifoldKernel(kernel, n, degree, ratio, metric, edge_weights, laplacian, n_landmarks)
         for kernel in bases
         for n in n_neighbors
         for degree in degrees

@@ -24,7 +24,7 @@ from ..kernels.defaults import deformed_kernels
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import Linear, rbf_family
 from ..kernels.wrappers import OnColumns
-from ..model_selection import SemiSupervisedSplit, SigmoidCalibratedClassifier
+from ..model_selection import SemiSupervisedCalibration, SemiSupervisedSplit
 from . import statistics
 from .columns import ColumnPlan, plan_columns
 from .encoder import LARGEST, make_encoder, source_positions
@@ -372,7 +372,7 @@ class _Classes(_Work):
 
     def fit(self, stage: Stage) -> None:
         mixture = SSMKClassifier(**self.parameters(stage), unlabeled=None)
-        model = SigmoidCalibratedClassifier(mixture, cv=self.folds, min_labels=2, unlabeled=None)
+        model = SemiSupervisedCalibration(mixture, cv=self.folds, min_labels=2, unlabeled=None)
         model.fit(self.X, self.y)
         self.mixture = model.estimator_
         self.mixture.callback = mixture.callback = None  # what is saved does not talk
@@ -382,7 +382,7 @@ class _Classes(_Work):
         self.model = ClassModel(model, self.calibrated)
         self.errors, self.chance = self._errors(model)
 
-    def _errors(self, model: SigmoidCalibratedClassifier) -> tuple[dict[str, Any], float]:
+    def _errors(self, model: SemiSupervisedCalibration) -> tuple[dict[str, Any], float]:
         given = self.y[model.oof_rows_].astype(str)
         decision = model.oof_decision_
         if self.calibrated:

@@ -4,8 +4,8 @@
 decision values into probabilities.
 """
 
-from .calibration import SigmoidCalibratedClassifier
+from .calibration import SemiSupervisedCalibration
 from .scorers import labeled_scorer
 from .splits import SemiSupervisedSplit
 
-__all__ = ["SemiSupervisedSplit", "SigmoidCalibratedClassifier", "labeled_scorer"]
+__all__ = ["SemiSupervisedSplit", "SemiSupervisedCalibration", "labeled_scorer"]

@@ -38,7 +38,7 @@ CLIP_PROBABILITY = 1e-6
 PRIOR_ROWS = 5.0
 
 
-class SigmoidCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
+class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Class probabilities from a classifier's decision values, learned from partly labelled rows.
 
     The estimator is fitted on the training parts of a cross-validation; its decision values :math:`f_i` on the
@@ -110,7 +110,7 @@ class SigmoidCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
         self.unlabeled = unlabeled
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> SigmoidCalibratedClassifier:
+    def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> SemiSupervisedCalibration:
         """Fit sigmoids and temperature to out-of-fold decision values, and the estimator on all rows."""
         part = partition(y, unlabeled=self.unlabeled)
         self._refuse_inner_marker(part)
@@ -177,8 +177,8 @@ class SigmoidCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEstim
             if marker in named:
                 raise ValueError(
                     f"{self.estimator!r} takes {marker!r} for the marker of unlabelled rows, but "
-                    f"SigmoidCalibratedClassifier has unlabeled={self.unlabeled!r}, by which it is a class. Pass "
-                    f"unlabeled={marker!r} to SigmoidCalibratedClassifier too."
+                    f"SemiSupervisedCalibration has unlabeled={self.unlabeled!r}, by which it is a class. Pass "
+                    f"unlabeled={marker!r} to SemiSupervisedCalibration too."
                 )
 
     def _folds(self, X: Any, y: Any, groups: Any, part: Partition, kept: Rows) -> Iterator[tuple[Rows, Rows]]:
@@ -246,7 +246,7 @@ def _fitted(estimator: Any, X: Any, y: Any, weights: Any, classes: NDArray[Any],
             f"{estimator!r} learned the classes {fitted.classes_.tolist()}, but y has {classes.tolist()}. If "
             "it takes the marker of unlabelled rows for a class, name the marker to the estimator, or pass the "
             "labelled rows only; if one of these classes is a marker, name it with unlabeled= of "
-            "SigmoidCalibratedClassifier; if a training part lost a class, pass another cv."
+            "SemiSupervisedCalibration; if a training part lost a class, pass another cv."
         )
     return fitted
 

@@ -98,11 +98,11 @@ def model(method: str, train: Sample, fast: bool) -> Any:
     kernels = [RBF(gamma=sigma**-2) for sigma in WIDTHS]
     if method.startswith("SM"):
         loss = "hinge" if method == "SM1" else "squared_hinge"
-        return MKLClassifier(kernels, C="learn" if method == "SM2_C" else 1.0, loss=loss)
+        return MKLClassifier(kernels, C="learned" if method == "SM2_C" else 1.0, loss=loss)
     if method == "SDP_Kim":
         return RKDAClassifier(kernels, ridge=RIDGE, scatter="within")
     name, _, form = method.partition(", ")
-    ridges: dict[str, float | str] = {"SDP_theta": RIDGE, "SDP_theta,lambda": "learn"}
+    ridges: dict[str, float | str] = {"SDP_theta": RIDGE, "SDP_theta,lambda": "learned"}
     # Two classes have one column, and nothing to approximate.
     formulation = "exact" if form == "exact" or train[1].max() == 1 else "joint"
     return RKDAClassifier(kernels, ridge=ridges[name], formulation=formulation)

@@ -9,38 +9,12 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from .result import Certificate, SolverResult, Status
+from .result import Certificate, FitState, SolverResult, Status
 
 ROUNDING = 1e-13  # of the objective: a smaller decrease is none
 NO_SMALLER = 0.9  # of the smallest gap: a gap above is no progress
 
 
-@dataclass(frozen=True, kw_only=True)
-class CourseState:
-    """What a callback sees after each step.
-
-    Attributes
-    ----------
-    iteration : int
-        Steps so far.
-    objective, gap, relative_gap : float
-    target : float
-        The relative gap at which it stops.
-    weights : ndarray of shape (n_weights,)
-    seconds : float
-        Time since the start.
-    """
-
-    iteration: int
-    objective: float
-    gap: float
-    relative_gap: float
-    target: float
-    weights: np.ndarray
-    seconds: float
-
-
-S = TypeVar("S", bound=CourseState)
 P = TypeVar("P")
 R = TypeVar("R", bound=SolverResult)
 
@@ -55,13 +29,11 @@ class Best(Generic[P]):
     point: P
 
 
-class Course(Generic[S, P]):
+class Course(Generic[P]):
     """The best point so far, the history, and why it ended.
 
     Parameters
     ----------
-    state : type
-        The `CourseState` that the callback gets.
     tol : float
         Stop when the duality gap is at most ``tol`` times the absolute objective.
     max_iter : int
@@ -83,15 +55,14 @@ class Course(Generic[S, P]):
 
     def __init__(
         self,
-        state: type[S],
         tol: float,
         max_iter: int,
-        callback: Callable[[S], object] | None,
+        callback: Callable[[FitState], object] | None,
         *,
         patience: int,
         little: float = 0.0,
     ):
-        self.state, self.tol, self.max_iter, self.callback = state, tol, max_iter, callback
+        self.tol, self.max_iter, self.callback = tol, max_iter, callback
         self.patience, self.little = patience, little
         self.history: list[dict[str, Any]] = []
         self.started, self.step, self.n_stalls = time.perf_counter(), "start", 0
@@ -100,7 +71,7 @@ class Course(Generic[S, P]):
         self.status = Status.CONVERGED
 
     def ends(self, weights: np.ndarray, objective: float, gap: float, point: P, **count: int) -> bool:
-        """Record a point, and what the state counts of it; say whether it is the last."""
+        """Record a point, and what the method counted up to it; say whether it is the last."""
         least = max(ROUNDING * abs(self.lowest), self.little * self.smallest)
         stalled = len(self.history) > 0 and objective >= self.lowest - least and gap >= NO_SMALLER * self.smallest
         self.n_stalls = self.n_stalls + 1 if stalled else 0
@@ -108,10 +79,21 @@ class Course(Generic[S, P]):
             self._best = Best(weights, objective, gap, point)
         self.lowest, self.smallest = min(self.lowest, objective), min(self.smallest, gap)
         iteration, relative_gap = len(self.history), Certificate(gap, objective).relative
+        seconds = time.perf_counter() - self.started
         record: dict[str, Any] = {"iteration": iteration, **count, "objective": objective, "gap": gap}
-        record |= {"relative_gap": relative_gap, "seconds": time.perf_counter() - self.started}
+        record |= {"relative_gap": relative_gap, "seconds": seconds}
         self.history.append({**record, "n_active": int(np.count_nonzero(weights)), "step": self.step})
-        asked = self.callback is not None and self.callback(self.state(**record, target=self.tol, weights=weights))
+        state = FitState(
+            iteration=iteration,
+            objective=objective,
+            bound=objective - gap,
+            gap=gap,
+            target=self.tol,
+            seconds=seconds,
+            phase=self.step,
+            details={"weights": weights, **count},
+        )
+        asked = self.callback is not None and self.callback(state)
         if relative_gap <= self.tol:
             self.status = Status.CONVERGED
         elif asked:

@@ -1,8 +1,9 @@
-"""What every solver returns: a solution, why it stopped, and a certificate of how good it is."""
+"""What every solver tells a callback, and what it returns: a solution, why it stopped, and how good it is."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
@@ -86,3 +87,63 @@ class SolverResult:
     status: Status
     n_iter: int
     history: tuple[dict[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitState:
+    """What every callback sees after each step of a fit; a true answer stops the fit.
+
+    Attributes
+    ----------
+    iteration : int
+        Steps so far: rounds of column generation, steps over the weights of kernels, convex machines of a stage of a
+        transductive fit. Methods that report where they start report it as step 0.
+    objective : float
+        Value reached, summed over problems that are solved together.
+    bound, gap : float
+        What is proven of the best value, and how far the objective can be from it. Of a transductive fit, which has no
+        global bound: of the convex problem that touches the objective at the point.
+    target : float
+        The relative gap at which the fit stops.
+    seconds : float
+        Time since the solver started.
+    phase : str
+        What led to this point, in words: ``"newton"``, ``"columns added"``, ``"annealing at 0.25"``.
+    problem, n_problems : int
+        Which of the problems that are solved one after the other it is, from 0; such as one for each class.
+    details : mapping
+        What else the method knows:
+
+        - mixtures: ``n_columns`` in the working sets, ``tau`` (the largest score of a column), ``n_open`` (problems not
+          yet solved) and ``solutions`` (working set and solution of each problem);
+        - learned weights of kernels: ``weights`` and ``n_solves`` (machines trained), or ``n_cholesky``
+          (factorisations);
+        - transductive machines: ``stage`` (of the cost of unlabelled rows), ``n_changed`` (slopes), ``n_solves`` and
+          ``stretched`` (outputs, at the start of a stage).
+
+    Examples
+    --------
+    >>> from sklearn.datasets import make_moons
+    >>> from kernelweave import MKLClassifier
+    >>> X, y = make_moons(100, noise=0.2, random_state=0)
+    >>> seen = []
+    >>> model = MKLClassifier(callback=seen.append).fit(X, y)
+    >>> seen[0].phase, seen[0].iteration, len(seen[0].details["weights"]) == len(model.weights_)
+    ('start', 0, True)
+    """
+
+    iteration: int
+    objective: float
+    bound: float
+    gap: float
+    target: float
+    seconds: float
+    phase: str
+    problem: int = 0
+    n_problems: int = 1
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap relative to the absolute objective."""
+        return Certificate(self.gap, self.objective).relative

@@ -13,10 +13,10 @@ from kernelweave.labels import partition
 OPTIONS = DiscriminantOptions(
     owner="Me",
     ridge=None,
-    weighting="learn",
+    weighting="learned",
     formulation="exact",
     scatter="total",
-    priors=np.full(3, 1 / 3),
+    class_prior=np.full(3, 1 / 3),
     shrinks=False,
     calibrated=False,
     tol=1e-8,
@@ -30,10 +30,10 @@ OPTIONS = DiscriminantOptions(
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_classes_compete_as_normal_distributions_of_equal_variance(n_classes):
     rng = np.random.default_rng(0)
-    centroids, priors = rng.normal(size=(n_classes, 2)), rng.dirichlet(np.ones(n_classes))
+    centroids, shares = rng.normal(size=(n_classes, 2)), rng.dirichlet(np.ones(n_classes))
     rows = rng.normal(size=(20, 2))
-    centers = NearestCentroid(centroids, priors, threshold=0.25, spread=0.7)
-    densities = np.array([multivariate_normal(mean, 0.7).logpdf(rows) for mean in centroids]) + np.log(priors)[:, None]
+    centers = NearestCentroid(centroids, shares, threshold=0.25, spread=0.7)
+    densities = np.array([multivariate_normal(mean, 0.7).logpdf(rows) for mean in centroids]) + np.log(shares)[:, None]
     values = centers.decide(rows)
     if n_classes == 2:
         np.testing.assert_allclose(values[:, 0], densities[1] - densities[0] - 0.25, rtol=1e-10)
@@ -49,9 +49,9 @@ def test_one_binding_serves_fits_with_other_ridges_weights_and_labels():
     bound = bind(library, sample, np.random.default_rng(0))
     hidden = read_sample(Rows(X), partition(np.where(np.arange(len(y)) % 3 == 0, y, -1)))
     cases = [
-        (sample, {"ridge": None}, {"ridge": "learn"}),
+        (sample, {"ridge": None}, {"ridge": "learned"}),
         (sample, {"ridge": 0.01}, {"ridge": 0.01}),
-        (sample, {"ridge": 0.01, "weighting": "uniform"}, {"ridge": 0.01, "weights": "uniform"}),
+        (sample, {"ridge": 0.01, "weighting": "uniform"}, {"ridge": 0.01, "weighting": "uniform"}),
         (hidden, {"ridge": 0.01, "formulation": "joint"}, {"ridge": 0.01, "formulation": "joint"}),
     ]
     for given, options, parameters in cases:

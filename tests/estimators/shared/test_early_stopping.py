@@ -18,9 +18,8 @@ from kernelweave.estimators.shared.early_stopping import (
 )
 from kernelweave.estimators.shared.sample import Rows, read_sample
 from kernelweave.labels import partition, partition_targets
-from kernelweave.solvers.columns.loop import RoundState
 from kernelweave.solvers.columns.masters import MasterSolution
-from kernelweave.solvers.result import Status
+from kernelweave.solvers.result import FitState, Status
 
 
 def noisy(seed=0, n=120):
@@ -98,7 +97,7 @@ def test_a_share_of_the_rows_is_held_out_by_class_and_seed():
         assert len(model.candidates_) == 90
         held = np.setdiff1d(np.arange(120), model.candidates_)
         assert abs(Y[held].mean() - Y.mean()) < 0.05
-        assert not model.dual_[held].any()
+        assert not model.dual_coef_[held].any()
         assert accuracy_score(Y[held], model.predict(X[held])) == max(scores_of(model))
     np.testing.assert_array_equal(models[0].decision_function(X), models[1].decision_function(X))
     assert not np.array_equal(models[0].candidates_, models[2].candidates_)
@@ -183,7 +182,8 @@ def test_validation_rows_go_through_a_grid():
 
 
 def state(*solutions):
-    return RoundState(1, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0, 0, 0.0, solutions=solutions)
+    numbers = dict.fromkeys(("objective", "bound", "gap", "target", "seconds"), 0.0)
+    return FitState(iteration=1, phase="columns added", details={"solutions": solutions}, **numbers)
 
 
 def solution(coef, intercept=0.0):

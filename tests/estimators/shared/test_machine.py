@@ -88,7 +88,14 @@ def test_equal_weights_have_norm_one(norm):
 # The problem, recomputed
 
 MIX = [RBF(0.1), RBF(0.4), RBF(2.0), Linear(), Polynomial(2)]
-PROBLEMS = [{}, {"norm": 2}, {"loss": "squared_hinge"}, {"scale": "variance"}, {"scale": None}, {"weights": "uniform"}]
+PROBLEMS = [
+    {},
+    {"norm": 2},
+    {"loss": "squared_hinge"},
+    {"scale": "variance"},
+    {"scale": None},
+    {"weighting": "uniform"},
+]
 every_problem = pytest.mark.parametrize("options", PROBLEMS, ids=str)
 
 
@@ -98,7 +105,7 @@ def test_objective_and_certificate_are_those_recomputed_by_hand(options):
     signs = 2 * y - 1
     model = MKLClassifier(MIX, C=2.0, **options).fit(X, y)
     kernels = scaled_kernels(X, MIX, model.scale)
-    x = model.dual_[:, 0]
+    x = model.dual_coef_[:, 0]
     forms = np.einsum("i,pij,j->p", x, kernels, x)
     violation = np.maximum(0.0, 1.0 - signs * model.decision_function(X))
     ridge, loss = (1 / 2, violation**2 / 2) if model.loss == "squared_hinge" else (0.0, violation)
@@ -111,7 +118,7 @@ def test_objective_and_certificate_are_those_recomputed_by_hand(options):
     assert primal >= dual * (1 - 1e-12)
     conjugate = np.inf if model.norm == 1 else 2
     bound = signs @ x - ridge * x @ x / 2 - np.linalg.norm(forms, conjugate) / 2
-    gap = model.objective_ - (dual if model.weights == "uniform" else bound)
+    gap = model.objective_ - (dual if model.weighting == "uniform" else bound)
     assert model.certificate_.gap == pytest.approx(gap, rel=1e-6, abs=1e-8 * primal)
     assert model.certificate_.relative <= model.tol
 
@@ -198,9 +205,9 @@ def test_weights_sum_by_source():
     frame = pd.DataFrame(np.column_stack([X, rng.normal(size=(60, 3))]))
     frame.columns = ["gene_1", "gene_2", "gene_3", "gene_4", "noise_1", "noise_2", "age"]
     library = one_kernel_per_group(frame, [Linear(), RBF(), RBF(multiple=4.0)])
-    for weights in ("shared", "per_class", "uniform"):
+    for options in ({}, {"share_weights": False}, {"weighting": "uniform"}):
         labels = y + (X[:, 2] > 1)  # two or three classes
-        model = MKLClassifier(library, weights=weights).fit(frame, labels)
+        model = MKLClassifier(library, **options).fit(frame, labels)
         assert list(model.source_weights_) == ["gene", "noise", "other"]
         assert sum(model.source_weights_.values()) == pytest.approx(1.0)
         assert [record["name"] for record in model.kernel_weights_] == list(library.names)
@@ -210,7 +217,7 @@ def test_weights_sum_by_source():
     assert MKLClassifier(library).fit(frame, y).source_weights_["gene"] > 0.5
 
 
-@pytest.mark.parametrize("options", [{}, {"weights": "per_class"}, {"norm": 2}], ids=str)
+@pytest.mark.parametrize("options", [{}, {"share_weights": False}, {"norm": 2}], ids=str)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_what_the_kernels_add_sums_to_the_whole(options, n_classes):
     X, y = sample(7, n_classes=n_classes)
@@ -229,7 +236,7 @@ def test_what_the_kernels_add_sums_to_the_whole(options, n_classes):
 def test_the_expansion_holds_support_vectors_of_kernels_in_use():
     X, y = sample(9)
     model = MKLClassifier(MIX).fit(X, y)
-    np.testing.assert_array_equal(model.support_, np.flatnonzero(model.dual_[:, 0]))
+    np.testing.assert_array_equal(model.support_, np.flatnonzero(model.dual_coef_[:, 0]))
     assert len(model.support_) < 60
     assert [group.kernel for group in model.expansion_.groups] == np.flatnonzero(model.weights_).tolist()
     assert model.n_evaluations_ == len(model.support_) * np.count_nonzero(model.weights_)
@@ -271,7 +278,7 @@ def test_a_callback_sees_steps_and_may_stop():
         model.fit(X, y)
     assert model.status_ is Status.CALLBACK
     assert [state.iteration for state in states] == [0, 1]
-    assert all(state.weights.shape == (len(plain_library()),) and state.target == 1e-9 for state in states)
+    assert all(state.details["weights"].shape == (len(plain_library()),) and state.target == 1e-9 for state in states)
     assert model.certificate_.gap == min(state.gap for state in states)
 
 
@@ -401,7 +408,7 @@ def test_a_row_that_lacks_a_source_sits_at_its_centre():
 
 @pytest.mark.parametrize(
     "kernels, parameters",
-    [([RBF(), Sigmoid(1.0, -1.0)], {"weights": "uniform"}), ([RBF(), Sigmoid(1.0, -1.0)], {"norm": 2})],
+    [([RBF(), Sigmoid(1.0, -1.0)], {"weighting": "uniform"}), ([RBF(), Sigmoid(1.0, -1.0)], {"norm": 2})],
 )
 def test_a_combination_that_is_indefinite_is_refused_though_no_step_met_it(kernels, parameters):
     rng = np.random.default_rng(0)

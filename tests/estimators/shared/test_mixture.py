@@ -58,9 +58,9 @@ def test_candidates_are_drawn_by_the_seed(data):
 def test_duals_belong_to_labeled_rows_and_balance(data):
     X, y = data
     model = SSMKClassifier().fit(X, y)
-    assert model.dual_.shape == (300, 1)
-    assert not model.dual_[np.isnan(y)].any()
-    assert model.dual_.sum() == pytest.approx(0.0, abs=1e-9)
+    assert model.dual_coef_.shape == (300, 1)
+    assert not model.dual_coef_[np.isnan(y)].any()
+    assert model.dual_coef_.sum() == pytest.approx(0.0, abs=1e-9)
 
 
 def test_usage_of_an_empty_model_is_zero():

@@ -1,16 +1,23 @@
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from kernelweave import SSMKClassifier
 from kernelweave.estimators.shared.progress import fraction_done, progress
+from kernelweave.solvers.result import FitState
 
 
 def state(iteration, gap, n_open=1):
-    return SimpleNamespace(
-        iteration=iteration, n_columns=5, objective=1.0, relative_gap=gap, target=1e-6, n_open=n_open, seconds=0.1
+    return FitState(
+        iteration=iteration,
+        objective=1.0,
+        bound=1.0 - gap,
+        gap=gap,
+        target=1e-6,
+        seconds=0.1,
+        phase="columns added",
+        details={"n_columns": 5, "n_open": n_open},
     )
 
 

@@ -147,10 +147,10 @@ FORMS = {
 }
 
 
-@pytest.mark.parametrize("priors", [None, "labeled"])
+@pytest.mark.parametrize("prior", [None, "labeled"])
 @pytest.mark.parametrize("large", [False, True])
 @pytest.mark.parametrize("form", FORMS)
-def test_the_variance_is_that_of_rows_projected_by_the_others(form, large, priors, monkeypatch):
+def test_the_variance_is_that_of_rows_projected_by_the_others(form, large, prior, monkeypatch):
     kernel, options, kind, n_classes = FORMS[form]
     if large:  # kernels of features are used through these alone
         monkeypatch.setattr(kernel_stack, "LARGE", 10)
@@ -159,14 +159,14 @@ def test_the_variance_is_that_of_rows_projected_by_the_others(form, large, prior
     y = np.where(np.arange(40) % 4 == 0, -1, y) if n_classes < 0 else y
     weight = {"numbers": np.random.default_rng(9).uniform(0.2, 3.0, 40), "twice": np.full(40, 2.0), None: np.ones(40)}
     labels = np.where(y < 0, None, y) if n_classes < 0 else y
-    model = RKDAClassifier(kernel, priors=priors, tol=1e-9, random_state=0, **options).fit(X, labels, weight[kind])
+    model = RKDAClassifier(kernel, class_prior=prior, tol=1e-9, random_state=0, **options).fit(X, labels, weight[kind])
     inside, outside, y, weight = projections_by_the_others(model, X, y, weight[kind])
     inside, outside, y, weight = (array[y >= 0] for array in (inside, outside, y, weight))
     centroids, reached = (
         np.array([np.average(rows[y == k], axis=0, weights=weight[y == k]) for k in range(abs(n_classes))])
         for rows in (inside, outside)
     )
-    if priors is not None:  # the way to each is that of all rows, and its length that of rows by the others
+    if prior is not None:  # the way to each is that of all rows, and its length that of rows by the others
         lengths = np.linalg.norm(centroids, axis=1)[:, None]
         ways = centroids / lengths
         centroids = ways * np.maximum(np.sum(ways * reached, axis=1)[:, None], MIN_CENTROID_SCALE * lengths)
@@ -185,7 +185,7 @@ def test_priors_matter_where_narrow_kernels_stand_in_for_the_ridge():
     train, test = np.arange(120) < 60, np.arange(120) >= 60
     shares = []
     for prior in (0.02, 0.5, 0.98):
-        model = RKDAClassifier([RBF(100.0), RBF(0.3), Linear()], priors=[1 - prior, prior]).fit(X[train], y[train])
+        model = RKDAClassifier([RBF(100.0), RBF(0.3), Linear()], class_prior=[1 - prior, prior]).fit(X[train], y[train])
         np.testing.assert_allclose(model.transform(X[train])[y[train] == 1].std(), 0.0, atol=1e-9)  # they interpolate
         shares.append(np.mean(model.predict(X[test])))
     assert shares[0] < shares[1] < shares[2]
@@ -214,7 +214,7 @@ def test_a_calibrated_threshold_makes_the_fewest_errors_when_each_row_is_left_ou
 def test_classes_do_not_change_places_where_kernels_are_of_no_use():
     X, y = labelled(9)  # without its own, the mean of the labels is on the other side
     for share in (0.1, 0.5, 0.9):
-        model = RKDAClassifier(RBF(1e4), ridge=1e-6, priors=[1.0 - share, share]).fit(X, y)
+        model = RKDAClassifier(RBF(1e4), ridge=1e-6, class_prior=[1.0 - share, share]).fit(X, y)
         np.testing.assert_array_equal(model.predict(X), y)
         if share != 0.5:
             np.testing.assert_array_equal(model.predict(X + 10.0), np.full(40, share > 0.5))

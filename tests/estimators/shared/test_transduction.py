@@ -29,7 +29,7 @@ from kernelweave import (
 )
 from kernelweave.estimators.shared.transduction import clearly_better
 from kernelweave.model_selection import labeled_scorer
-from kernelweave.solvers.result import Status
+from kernelweave.solvers.result import FitState, Status
 
 PAIR = [RBF(), Linear()]
 pytestmark = pytest.mark.filterwarnings("ignore:The labelled rows have equally many")  # some small samples do
@@ -207,7 +207,7 @@ def test_a_row_without_weight_is_no_row(model):
     found = clone(model).set_params(random_state=0).fit(X, y, sample_weight=weight)
     expected = clone(model).set_params(random_state=0).fit(X[kept], y[kept])
     np.testing.assert_allclose(found.decision_function(X), expected.decision_function(X), atol=1e-10)
-    assert not found.dual_[~kept].any()
+    assert not found.dual_coef_[~kept].any()
     np.testing.assert_array_equal(found.transduction_[[2, 5]], y[[2, 5]])
 
 
@@ -216,7 +216,7 @@ def test_three_classes_are_told_apart(model):
     X, y, truth = blobs(12, n=90, n_labeled=30, n_classes=3, distance=4.0)
     found = clone(model).fit(X, y)
     assert found.decision_function(X).shape == (90, 3)
-    assert found.dual_.shape == (90, 3)
+    assert found.dual_coef_.shape == (90, 3)
     assert np.mean(found.transduction_ == truth) > 0.9
 
 
@@ -225,7 +225,7 @@ def test_the_same_seed_gives_the_same_bits(model):
     X, y, _ = blobs(13)
     model = clone(model).set_params(random_state=3)
     if not isinstance(model, LapSVMClassifier):
-        model.set_params(n_restarts=2, s="cv", safe=True)
+        model.set_params(n_restarts=2, ramp="cv", safe=True)
     np.testing.assert_array_equal(*(clone(model).fit(X, y).decision_function(X) for _ in range(2)))
 
 
@@ -270,15 +270,17 @@ def test_the_limit_warns_with_the_number_and_a_remedy(model):
 def test_a_callback_stops_with_a_model_that_predicts(model):
     X, y, _ = blobs(0, distance=1.0)
     seen = []
-    stopped = clone(model).set_params(callback=lambda record: seen.append(record) or True, annealing=False)
+    stopped = clone(model).set_params(callback=lambda state: seen.append(state) or True, annealing=False)
     stopped.set_params(class_prior=0.5).fit(X, y)
     assert stopped.status_ is Status.CALLBACK
     assert len(seen) == 1
     assert set(stopped.predict(X)) == {0, 1}
-    assert {"stage", "iteration", "objective", "gap", "stretched", "n_solves"} <= set(seen[0])
+    assert isinstance(seen[0], FitState)
+    assert (seen[0].iteration, seen[0].phase, seen[0].target) == (1, "annealing at 1", 1e-4)
+    assert {"stage", "n_changed", "stretched", "n_solves"} == set(seen[0].details)
 
 
-def always(record):
+def always(state):
     return True
 
 
@@ -290,11 +292,13 @@ def test_the_objective_after_a_callback_is_that_of_the_problem():
     assert early.objective_ >= TSVMClassifier(class_prior=0.5).fit(X, y).objective_
 
 
-@pytest.mark.parametrize("options", [{}, {"n_restarts": 2, "class_prior": 0.5}, {"safe": True}, {"s": "cv"}], ids=str)
+@pytest.mark.parametrize(
+    "options", [{}, {"n_restarts": 2, "class_prior": 0.5}, {"safe": True}, {"ramp": "cv"}], ids=str
+)
 def test_a_callback_that_says_stop_is_asked_no_more(options):
     X, y, _ = blobs(0, distance=1.0)  # equally many of each class, so that their shares are looked at
     seen = []
-    model = TSVMClassifier(callback=lambda record: seen.append(record) or True, random_state=0, **options)
+    model = TSVMClassifier(callback=lambda state: seen.append(state) or True, random_state=0, **options)
     model.fit(X, y)
     assert len(seen) == 1
 
@@ -389,21 +393,22 @@ def test_one_error_less_is_not_clearly_better():
 @each_tsvm
 def test_cross_validation_fills_what_was_chosen(model):
     X, y, _ = blobs(17)
-    found = clone(model).set_params(C="cv", s="cv", random_state=0).fit(X, y)
+    found = clone(model).set_params(C="cv", ramp="cv", random_state=0).fit(X, y)
     assert found.C_ in (0.1, 1.0, 10.0)
-    assert found.s_ in (0.2, 0.4)
+    assert found.ramp_ in (0.2, 0.4)
     assert found.C_unlabeled_ == found.C_
-    assert len(found.cv_results_) == 6
-    assert all(0 <= record["error"] <= 1 for record in found.cv_results_)
-    given = clone(model).set_params(C=2.0, s=0.1).fit(X, y)
-    assert (given.C_, given.C_unlabeled_, given.s_, given.cv_results_) == (2.0, 2.0, 0.1, [])
+    assert len(found.cv_results_["params"]) == 6
+    assert np.all((found.cv_results_["mean_test_score"] >= 0) & (found.cv_results_["mean_test_score"] <= 1))
+    assert set(found.cv_results_["params"][0]) == {"C", "C_unlabeled", "ramp"}
+    given = clone(model).set_params(C=2.0, ramp=0.1).fit(X, y)
+    assert (given.C_, given.C_unlabeled_, given.ramp_, given.cv_results_) == (2.0, 2.0, 0.1, {})
 
 
 def test_cross_validation_needs_two_labels_a_class():
     X, _, truth = blobs(18)
     y = np.where(np.arange(80) < 2, truth, -1)
-    model = TSVMClassifier(C="cv", s="cv", safe=True).fit(X, y)
-    assert (model.C_, model.s_, model.cv_results_, model.status_) == (1.0, 0.4, [], Status.CONVERGED)
+    model = TSVMClassifier(C="cv", ramp="cv", safe=True).fit(X, y)
+    assert (model.C_, model.ramp_, model.cv_results_, model.status_) == (1.0, 0.4, {}, Status.CONVERGED)
 
 
 # Bad input
@@ -412,7 +417,7 @@ X0, Y0, T0 = blobs(20)
 BAD = {
     "C": [0.0, -1.0, np.inf, np.nan, "CV", None, True],
     "C_unlabeled": [-1.0, np.inf, np.nan, "cv", True],
-    "s": [1.0, -0.1, np.nan, "CV", None],
+    "ramp": [1.0, -0.1, np.nan, "CV", None],
     "n_restarts": [-1, 1.5, "a", True],
     "annealing": [1, "yes", None],
     "safe": [0, "no"],
@@ -424,7 +429,7 @@ BAD = {
     "verbose": ["yes"],
 }
 # Equal to zero, but no number that is asked for.
-ALMOST = {"n_restarts": [0.0, False, np.zeros(2)], "C_unlabeled": [False, np.zeros(2)], "s": [False, np.zeros(2)]}
+ALMOST = {"n_restarts": [0.0, False, np.zeros(2)], "C_unlabeled": [False, np.zeros(2)], "ramp": [False, np.zeros(2)]}
 
 
 @pytest.mark.parametrize(("name", "value"), [(name, value) for name in BAD for value in BAD[name]])

@@ -289,7 +289,7 @@ def test_strata_are_told_the_points_that_miss_their_margin():
     solve(K, rows, batch=5, strata=strata, callback=lambda state: bool(states.append(state)))
     assert len(told) == len(states)
     for errors, state in zip(told, states, strict=True):
-        _, solution = state.solutions[0]
+        _, solution = state.details["solutions"][0]
         np.testing.assert_array_equal(errors, rows.sign * solution.values < 1.0)
 
 

@@ -134,7 +134,7 @@ def test_the_callback_sees_each_step_and_may_stop_it():
     states = []
     found = minimise_on_simplex(Shares([1.0, 1e6]), callback=lambda state: states.append(state) or state.iteration == 2)
     assert (found.status, len(states)) == (Status.CALLBACK, 3)
-    assert states[-1].weights is found.x
+    assert states[-1].details["weights"] is found.x
     assert states[-1].target == 1e-6
     assert states[0].relative_gap == found.history[0]["relative_gap"]
 

@@ -119,7 +119,7 @@ def test_the_callback_sees_each_record_and_may_stop():
         seen.append(record)
         return record["iteration"] == 2
 
-    result = descend(next_well, Well(0.01), tol=1e-12, max_iter=100, callback=callback)
+    result = descend(next_well, Well(0.01), tol=1e-12, max_iter=100, on_step=callback)
     assert result.status is Status.CALLBACK
     assert result.n_iter == 2
     assert list(result.history) == seen
@@ -127,7 +127,7 @@ def test_the_callback_sees_each_record_and_may_stop():
 
 
 def test_a_callback_at_the_last_step_does_not_hide_that_it_converged():
-    result = descend(next_kink, Kink(0.5), tol=1e-12, max_iter=100, callback=lambda record: True)
+    result = descend(next_kink, Kink(0.5), tol=1e-12, max_iter=100, on_step=lambda record: True)
     assert result.status is Status.CONVERGED
 
 

@@ -314,7 +314,7 @@ def test_the_history_says_how_each_value_was_reached():
     assert len(found.history) == len(states) == found.n_iter + 1
     assert [record["step"] for record in found.history][:2] == ["start", "newton"]
     assert found.history[-1]["relative_gap"] == pytest.approx(found.certificate.relative)
-    assert found.history[-1]["n_solves"] == states[-1].n_solves == found.n_solves
+    assert found.history[-1]["n_solves"] == states[-1].details["n_solves"] == found.n_solves
     assert states[-1].weights == pytest.approx(found.x)
 
 

@@ -267,8 +267,8 @@ def stopped(after):
     stack = stack_for([rbf_kernel(X)], cost_unlabeled, 0.0)
     seen = []
 
-    def callback(record):
-        seen.append(record)
+    def callback(state):
+        seen.append(state)
         return len(seen) == after
 
     result = solve(stack, [machine], stages=(0.1, 0.2, 0.5, 1.0), tol=1e-12, callback=callback)

@@ -41,7 +41,7 @@ class KernelWeights:
 class Duals:
     """Signed duals of each row given, and which rows have some; fields as the attributes of the estimators."""
 
-    dual: np.ndarray
+    dual_coef: np.ndarray
     support: np.ndarray
 
 

@@ -19,10 +19,10 @@ from ...kernels.expansion import KernelExpansion
 from ...labels import Partition
 from ...solvers.discriminant.joint_lmi import solve_joint_lmi
 from ...solvers.discriminant.matrix_fractional import FLOOR, solve_matrix_fractional
-from ...solvers.discriminant.simplex_newton import DiscriminantResult, SimplexState
+from ...solvers.discriminant.simplex_newton import DiscriminantResult
 from ...solvers.discriminant.within_scatter import solve_within_scatter
 from ...solvers.machines.kernel_stack import KernelStack
-from ...solvers.result import Status
+from ...solvers.result import FitState, Status
 from ...warn import warn_caller
 from .composite import KernelWeights, composite_expansion, require_definite, weights_by_kernel
 from .memory import require_stack_memory
@@ -53,7 +53,7 @@ class DiscriminantOptions:
         Who asks, for messages.
     ridge : float or None
         None: learned.
-    priors : ndarray of shape (n_classes,)
+    class_prior : ndarray of shape (n_classes,)
         Shares of the classes.
     shrinks : bool
         Whether centroids are where rows get that are projected by the others.
@@ -66,13 +66,13 @@ class DiscriminantOptions:
     weighting: str
     formulation: str
     scatter: str
-    priors: np.ndarray
+    class_prior: np.ndarray
     shrinks: bool
     calibrated: bool
     tol: float
     max_iter: int
     dtype: str
-    callback: Callable[[SimplexState], object] | None
+    callback: Callable[[FitState], object] | None
     verbose: int
 
 
@@ -83,7 +83,7 @@ class NearestCentroid:
     Attributes
     ----------
     centroids : ndarray of shape (n_classes, n_components)
-    priors : ndarray of shape (n_classes,)
+    class_prior : ndarray of shape (n_classes,)
     threshold : float
         What the log ratio of two classes is compared with.
     spread : float
@@ -91,23 +91,23 @@ class NearestCentroid:
     """
 
     centroids: np.ndarray
-    priors: np.ndarray
+    class_prior: np.ndarray
     threshold: float
     spread: float = field(metadata={"kept": False})
 
     def log_ratios(self, projected: np.ndarray) -> np.ndarray:
         """Return how likely classes are at projections, in logarithms; for two, that of the second to the first."""
         squares = np.square(projected[:, None] - self.centroids).sum(axis=2)
-        if len(self.priors) == 2:  # equal priors add nothing, not even rounding
-            squares, shares = squares[:, 1:] - squares[:, :1], self.priors[1:] / self.priors[0]
+        if len(self.class_prior) == 2:  # equal shares add nothing, not even rounding
+            squares, shares = squares[:, 1:] - squares[:, :1], self.class_prior[1:] / self.class_prior[0]
         else:
-            shares = self.priors / self.priors.max()
+            shares = self.class_prior / self.class_prior.max()
         return np.asarray(-0.5 * squares / self.spread + np.log(shares))
 
     def decide(self, projected: np.ndarray) -> np.ndarray:
         """Return decision values: of shape (n_rows, 1) for two classes, else (n_rows, n_classes)."""
         values = self.log_ratios(projected)
-        return values - self.threshold if len(self.priors) == 2 else values
+        return values - self.threshold if len(self.class_prior) == 2 else values
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,7 +163,7 @@ def _solve(scatter: Scatter, options: DiscriminantOptions) -> tuple[Discriminant
     if options.weighting == "uniform":
         return _solve_uniform(stack, scatter, options), True
     learned = _solve_for(stack, scatter, options)
-    if options.weighting == "learn" or learned.status is Status.CALLBACK:
+    if options.weighting == "learned" or learned.status is Status.CALLBACK:
         return learned, False
     uniform = _solve_uniform(stack, scatter, options)
     by_learned, by_uniform = (
@@ -192,7 +192,7 @@ def _solve_uniform(stack: KernelStack, scatter: Scatter, options: DiscriminantOp
 
 
 def _solve_for(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
-    def on_step(state: SimplexState) -> bool:
+    def on_step(state: FitState) -> bool:
         if options.verbose:
             announce(
                 f"{options.owner}: step {state.iteration}, objective {state.objective:.6g}, relative gap "
@@ -260,7 +260,7 @@ def _centroids(
     within = weight @ np.square(outside - centroids[partition.codes]).mean(axis=1) / weight.sum()
     size = weight @ np.square(inside).mean(axis=1) / weight.sum()
     spread = max(float(within), NO_SPREAD * float(size), float(np.finfo(float).tiny) ** 0.5)
-    centers = NearestCentroid(centroids, options.priors, 0.0, spread)
+    centers = NearestCentroid(centroids, options.class_prior, 0.0, spread)
     if not (options.calibrated and partition.n_classes == 2):
         return centers
     return replace(centers, threshold=_best_cut(centers.log_ratios(outside)[:, 0], partition.codes, weight))

@@ -12,9 +12,8 @@ from sklearn.model_selection import train_test_split
 
 from ...kernels.bound_library import BoundLibrary
 from ...labels import Partition, labeled_values
-from ...solvers.columns.loop import RoundState
 from ...solvers.columns.masters import ColumnResult, MasterSolution
-from ...solvers.result import Certificate, Status
+from ...solvers.result import Certificate, FitState, Status
 from .outputs import refuse_unlabeled, winners
 from .sample import Sample
 
@@ -83,7 +82,7 @@ class ValidationCurve:
         validation: Validation,
         offsets: Callable[[np.ndarray], np.ndarray],
         scale: np.ndarray,
-        callback: Callable[[RoundState], object] | None = None,
+        callback: Callable[[FitState], object] | None = None,
     ):
         self.scores: list[float] = []
         self.stopped = False
@@ -94,11 +93,11 @@ class ValidationCurve:
         self._values = np.empty((validation.X.shape[0], 0))
         self._best_round = 0
 
-    def __call__(self, state: RoundState) -> bool:
+    def __call__(self, state: FitState) -> bool:
         """Score the models of a round; true when it is time to stop."""
-        self.scores.append(self._score(state.solutions))
+        self.scores.append(self._score(state.details["solutions"]))
         if self.scores[-1] > self.scores[self._best_round] or not self.best:
-            self._best_round, self.best = len(self.scores) - 1, state.solutions
+            self._best_round, self.best = len(self.scores) - 1, state.details["solutions"]
         self.stopped = len(self.scores) - 1 - self._best_round >= self._validation.patience
         stopped_by_user = self._callback is not None and bool(self._callback(state))
         return stopped_by_user or self.stopped

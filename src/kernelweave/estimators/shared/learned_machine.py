@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from ...solvers.result import Certificate, Status
 from .base import random_generator
 from .base_kernels import BaseKernels, KernelDesign, bind_base_kernels
 from .composite import composite_expansion, duals_by_row
+from .cv_results import tabulate_scores
 from .kernel_learning import KernelFit, LearnedKernel, learn_kernel, mean_diagonals, summarize_kernel
 from .machine import REMEDIES, train_with_equal_weights
 from .outcome import summarize, warn_unless_converged
@@ -54,7 +55,11 @@ class ClassProblem:
         What costs are multiplied by: the weight of each row, and that of its class.
     cost_unit : float
         What costs are multiples of.
+    perfect_score : float
+        Where nothing is lost: scores are shares of rows that are right.
     """
+
+    perfect_score: ClassVar[float] = 1.0
 
     signs: list[np.ndarray]
     codes: np.ndarray
@@ -84,7 +89,11 @@ class NumberProblem:
         Errors up to it cost nothing.
     cost_unit : float or ndarray of shape (n_outputs,)
         What costs are multiples of: the deviation of each output.
+    perfect_score : float
+        Where nothing is lost: scores are negative errors.
     """
+
+    perfect_score: ClassVar[float] = 0.0
 
     targets: np.ndarray
     weight: np.ndarray
@@ -152,7 +161,7 @@ class Choice:
 
     place: int
     C: Any
-    cv_results: list[dict[str, Any]]
+    cv_results: dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -161,7 +170,7 @@ class LearnedMachineFit:
 
     Attributes
     ----------
-    expansion, intercept, n_evaluations, dual, support, objective, certificate, status, n_iter, history, n_solves
+    expansion, intercept, n_evaluations, dual_coef, support, objective, certificate, status, n_iter, history, n_solves
         As in :class:`~kernelweave.estimators.shared.machine.MachineFit`.
     weights : ndarray of shape (n_base_kernels,)
         Of the learned kernel.
@@ -177,7 +186,7 @@ class LearnedMachineFit:
     expansion: KernelExpansion
     intercept: np.ndarray
     n_evaluations: int
-    dual: np.ndarray
+    dual_coef: np.ndarray
     support: np.ndarray
     objective: float | np.ndarray
     certificate: Certificate
@@ -187,7 +196,7 @@ class LearnedMachineFit:
     n_solves: int
     weights: np.ndarray
     C: Any
-    cv_results: list[dict[str, Any]]
+    cv_results: dict[str, Any]
     place: int = field(metadata={"kept": False})
     values: np.ndarray = field(metadata={"kept": False})
     kernel: KernelFit = field(metadata={"kept": False})
@@ -219,7 +228,7 @@ def fit_learned_machine(
         expansion=expansion,
         intercept=machine.intercept,
         n_evaluations=expansion.n_evaluations,
-        dual=duals.dual,
+        dual_coef=duals.dual_coef,
         support=duals.support,
         objective=outcome.objective,
         certificate=outcome.certificate,
@@ -263,11 +272,11 @@ def choose(
     costs = [C * problem.cost_unit for C in GRID_C] if isinstance(options.C, str) else [float(options.C)]
     folds = labeled_folds(target, seed) if len(costs) * len(designs) > 1 else []
     if not folds:
-        return Choice(0, costs[0], [])
-    total = sum(float(target.weight[held].sum()) for _, held in folds)
+        return Choice(0, costs[0], {})
+    fold_weight = np.array([target.weight[held].sum() for _, held in folds])
     alone = replace(target, rows=np.arange(len(target.rows)))
     chosen, lowest = (0, 0), np.full(len(target.rows), np.inf)
-    cv_results: list[dict[str, Any]] = []
+    candidates, scores = [{"learner": k, "C": C} for k in range(len(designs)) for C in costs], []
     for k, (design, base_kernels) in enumerate(zip(designs, bound, strict=True)):
         losses, labeled = np.zeros((len(costs), len(target.rows))), base_kernels.restrict(target.rows)
         for kept, held in folds:
@@ -276,13 +285,13 @@ def choose(
             for i, C in enumerate(costs):
                 machine = train(learned, stack, problem.margins(C, kept), options)
                 losses[i, held] = target.weight[held] * problem.losses(machine.at(held), held)
-        for C, loss in zip(costs, losses.sum(axis=1) / total, strict=True):
-            cv_results.append({"learner": k, "C": C, "loss": float(loss)})
+        by_fold = np.column_stack([losses[:, held].sum(axis=1) for _, held in folds])
+        scores.append(problem.perfect_score - by_fold / fold_weight)
         best = int(losses.sum(axis=1).argmin())
         gains = lowest - losses[best]
         if k == 0 or gains.sum() > np.sqrt(np.square(gains).sum()):
             chosen, lowest = (k, best), losses[best]
-    return Choice(chosen[0], costs[chosen[1]], cv_results)
+    return Choice(chosen[0], costs[chosen[1]], tabulate_scores(candidates, np.vstack(scores), fold_weight))
 
 
 def labeled_folds(target: Target, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:

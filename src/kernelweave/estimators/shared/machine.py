@@ -10,7 +10,8 @@ with weights of norm 1, learned or equal, shared by the machines of all outputs 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,10 @@ from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
 from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, VERBOSE, one_of
 from ...solvers.machines.kernel_stack import Diagonal, KernelStack
-from ...solvers.machines.kernel_weights import METHODS, MKLState, WeightsResult, solve_kernel_weights
+from ...solvers.machines.kernel_weights import METHODS, WeightsResult, solve_kernel_weights
 from ...solvers.machines.weighted_svm import WeightedSVM
 from ...solvers.margin import DualProblem, MarginRows, classification_rows, regression_rows
-from ...solvers.result import Certificate, Status
+from ...solvers.result import Certificate, FitState, Status
 from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
 from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
@@ -30,7 +31,6 @@ from .progress import announce
 from .sample import Sample, class_weights
 from .stacks import stack_kernels
 
-WEIGHTINGS = ("shared", "per_class", "uniform")
 PRECISION = ("float64",)  # in which kernels are computed; the parameter dtype says how they are kept
 MACHINE_CONSTRAINTS = {
     "scale": one_of("trace", "variance", None),
@@ -42,7 +42,7 @@ MACHINE_CONSTRAINTS = {
 WEIGHTS_CONSTRAINTS = {
     "kernels": READ_LATER,
     "norm": AT_LEAST_ONE,
-    "weights": one_of(*WEIGHTINGS),
+    "weighting": one_of("learned", "uniform"),
     "solver": one_of(*METHODS),
 }
 PROGRESS_CONSTRAINTS = {"callback": CALLBACK, "verbose": VERBOSE}
@@ -67,9 +67,10 @@ class MachineOptions:
     tol: float
     max_iter: int
     norm: float = 1.0
-    weighting: str = "shared"
+    weighting: str = "learned"
+    share_weights: bool = True
     solver: str = "newton"
-    callback: Callable[[Any], object] | None = None
+    callback: Callable[[FitState], object] | None = None
     verbose: int = 0
     memory_advice: str = "CGBoostClassifier and CGBoostRegressor, which read kernels by blocks"
 
@@ -78,6 +79,11 @@ class MachineOptions:
             raise ValueError(
                 f'{self.owner} got solver="reduced_gradient" with norm={self.norm:g}; it is for norm=1 only.'
             )
+
+    @property
+    def has_own_weights(self) -> bool:
+        """Whether the machine of each output learns weights for itself."""
+        return self.weighting == "learned" and not self.share_weights
 
     @property
     def remedies(self) -> dict[Status, str]:
@@ -120,7 +126,7 @@ class MachineFit:
     weights: np.ndarray
     kernel_weights: list[dict[str, str | float]]
     source_weights: dict[str, float]
-    dual: np.ndarray
+    dual_coef: np.ndarray
     support: np.ndarray
     objective: float | np.ndarray
     certificate: Certificate
@@ -169,8 +175,11 @@ def fit_machine(bound: BoundLibrary, sample: Sample, problem: MachineProblem, op
         stack = KernelStack(stacked.members, stacked.scales)
     constant = None if problem.C is None else problem.constant
     duals = [margins.dual(squared=problem.squared, at=constant) for margins in problem.margins]
-    parts = [[dual] for dual in duals] if options.weighting == "per_class" else [duals]
-    results = [learn_weights(stack, part, ridge, options) for part in parts]
+    parts = [[dual] for dual in duals] if options.has_own_weights else [duals]
+    results = []
+    for k, part in enumerate(parts):
+        report = partial(report_step, options, k, len(parts))
+        results.append(learn_weights(stack, part, ridge, options, report))
     proven = all(result.certificate.kind == "duality gap" for result in results)
     require_definite(options.owner, np.array([r.x for r in results]), stack, bound, stacked.rounding, proven)
     x = np.zeros((sample.n_rows, len(duals)))
@@ -198,20 +207,15 @@ def inverse_costs(margins: MarginRows) -> np.ndarray:
 
 
 def learn_weights(
-    stack: KernelStack, problems: Sequence[DualProblem], ridge: np.ndarray, options: MachineOptions
+    stack: KernelStack,
+    problems: Sequence[DualProblem],
+    ridge: np.ndarray,
+    options: MachineOptions,
+    callback: Callable[[FitState], bool],
 ) -> WeightsResult:
-    """Solve machines that share the weights of their kernels, and report the steps."""
+    """Solve machines that share the weights of their kernels."""
     if options.weighting == "uniform":
         return train_with_equal_weights(stack, problems, ridge, options.norm, options.tol)
-
-    def report_step(state: MKLState) -> bool:
-        if options.verbose:
-            announce(
-                f"{options.owner}: step {state.iteration}, {np.count_nonzero(state.weights)} kernels, "
-                f"objective {state.objective:.6g}, relative gap {state.relative_gap:.2e}, {state.seconds:.1f} s"
-            )
-        return options.callback is not None and bool(options.callback(state))
-
     return solve_kernel_weights(
         stack,
         problems,
@@ -220,8 +224,19 @@ def learn_weights(
         method=options.solver,
         tol=options.tol,
         max_iter=options.max_iter,
-        callback=report_step,
+        callback=callback,
     )
+
+
+def report_step(options: MachineOptions, problem: int, n_problems: int, state: FitState) -> bool:
+    """Print a step over the weights of one of several problems, and ask the callback whether to stop."""
+    state = replace(state, problem=problem, n_problems=n_problems)
+    if options.verbose:
+        announce(
+            f"{options.owner}: step {state.iteration}, {np.count_nonzero(state.details['weights'])} kernels, "
+            f"objective {state.objective:.6g}, relative gap {state.relative_gap:.2e}, {state.seconds:.1f} s"
+        )
+    return options.callback is not None and bool(options.callback(state))
 
 
 def train_with_equal_weights(
@@ -275,7 +290,7 @@ def assemble_machine(
         weights=by_kernel.weights,
         kernel_weights=by_kernel.kernel_weights,
         source_weights=by_kernel.source_weights,
-        dual=by_row.dual,
+        dual_coef=by_row.dual_coef,
         support=by_row.support,
         objective=outcome.objective,
         certificate=outcome.certificate,

@@ -29,11 +29,11 @@ from ...parameters import (
     one_of,
     read_options,
 )
-from ...solvers.columns.loop import SETTLING, RoundState, exact_solution, generate_columns
+from ...solvers.columns.loop import SETTLING, exact_solution, generate_columns
 from ...solvers.columns.masters import ColumnResult, Master
 from ...solvers.columns.rkhs_master import NotPSDError
 from ...solvers.margin import MarginRows
-from ...solvers.result import Certificate, Status
+from ...solvers.result import Certificate, FitState, Status
 from .centers import Centers
 from .early_stopping import Validation, ValidationCurve
 from .formulation import TOLERANCES, Formulation, diagonals
@@ -76,7 +76,7 @@ class MixtureOptions:
     max_time: float | None = None
     n_jobs: int | None = None
     verbose: int = 0
-    callback: Callable[[RoundState], object] | None = None
+    callback: Callable[[FitState], object] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +93,7 @@ class MixtureFit:
     n_columns: int
     n_evaluations: int
     candidates: np.ndarray
-    dual: np.ndarray
+    dual_coef: np.ndarray
     objective: float | np.ndarray
     certificate: Certificate
     status: Status
@@ -258,7 +258,7 @@ class MixturePath:
             n_columns=len(columns),
             n_evaluations=expansion.n_evaluations,
             candidates=sample.kept[self.centers.is_center],
-            dual=dual,
+            dual_coef=dual,
             objective=outcome.objective,
             certificate=outcome.certificate,
             status=outcome.status,

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from ...solvers.result import FitState
+
 LINE_EVERY = 10  # rounds between two plain lines at verbose=1
 
 
@@ -19,8 +21,8 @@ def announce(text: str) -> None:
 
 @contextmanager
 def progress(
-    verbose: int, title: str, callback: Callable[[Any], object] | None
-) -> Iterator[Callable[[Any], object] | None]:
+    verbose: int, title: str, callback: Callable[[FitState], object] | None
+) -> Iterator[Callable[[FitState], object] | None]:
     """Give a hook for the solver that shows progress and passes the user's callback on.
 
     The bar is measured in orders of magnitude: from the first relative gap down to the one asked for.
@@ -30,7 +32,7 @@ def progress(
         return
     display = _make_display(verbose, title)
 
-    def hook(state: Any) -> bool:
+    def hook(state: FitState) -> bool:
         display.update(state)
         return bool(callback(state)) if callback is not None else False
 
@@ -61,11 +63,11 @@ class _Lines:
     def __init__(self, title: str, every: int):
         self.title, self.every = title, every
 
-    def update(self, state: Any) -> None:
-        if state.n_open == 0 or state.iteration % self.every == 1 or self.every == 1:
+    def update(self, state: FitState) -> None:
+        if state.details["n_open"] == 0 or state.iteration % self.every == 1 or self.every == 1:
             print(
-                f"{self.title}: round {state.iteration}, {state.n_columns} columns, objective {state.objective:.6g}, "
-                f"relative gap {state.relative_gap:.2e}, {state.seconds:.1f} s",
+                f"{self.title}: round {state.iteration}, {state.details['n_columns']} columns, "
+                f"objective {state.objective:.6g}, relative gap {state.relative_gap:.2e}, {state.seconds:.1f} s",
                 file=sys.stderr,
                 flush=True,
             )
@@ -89,14 +91,14 @@ class _Bar:
         self.first_gap: float | None = None
         self.progress.start()
 
-    def update(self, state: Any) -> None:
+    def update(self, state: FitState) -> None:
         if self.first_gap is None:
             self.first_gap = state.relative_gap
         self.progress.update(
             self.task,
             completed=fraction_done(self.first_gap, state.relative_gap, state.target),
             gap=f"{state.relative_gap:.1e}",
-            columns=state.n_columns,
+            columns=state.details["n_columns"],
         )
 
     def close(self) -> None:

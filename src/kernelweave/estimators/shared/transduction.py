@@ -22,9 +22,10 @@ from ...solvers.machines.kernel_stack import KernelStack
 from ...solvers.machines.kernel_weights import WeightsResult, solve_kernel_weights
 from ...solvers.machines.transduction import TransductionResult, TransductiveMachine, solve_transduction
 from ...solvers.margin import DualProblem
-from ...solvers.result import Status
+from ...solvers.result import FitState, Status
 from ...warn import warn_caller
 from .composite import composite_expansion, require_definite
+from .cv_results import tabulate_scores
 from .machine import (
     MACHINE_CONSTRAINTS,
     PROGRESS_CONSTRAINTS,
@@ -41,8 +42,8 @@ from .sample import Sample, class_weights
 from .stacks import StackedKernels, stack_kernels
 
 STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, where it is annealed
-DEFAULT_C, DEFAULT_S = 1.0, 0.4
-GRID_C, GRID_S = (0.1, 1.0, 10.0), (0.2, 0.4)  # what cross-validation chooses from
+DEFAULT_C, DEFAULT_RAMP = 1.0, 0.4
+GRID_C, GRID_RAMP = (0.1, 1.0, 10.0), (0.2, 0.4)  # what cross-validation chooses from
 N_FOLDS = 5
 INNER = 0.5  # of the tolerance: the accuracy of the convex machines
 SUSPICIOUS_LABELS = 20  # so many, equally many of each class, are hardly drawn at random ...
@@ -54,7 +55,7 @@ TRANSDUCTION_CONSTRAINTS = (
     | PROGRESS_CONSTRAINTS
     | {
         "C": POSITIVE | one_of("cv"),
-        "s": RAMP_END | one_of("cv"),
+        "ramp": RAMP_END | one_of("cv"),
         "C_unlabeled": NONE | NON_NEGATIVE,
         "annealing": BOOLEAN,
         "n_restarts": WHOLE,
@@ -75,7 +76,7 @@ class TransductionOptions:
 
     machine: MachineOptions
     C: float | str
-    s: float | str
+    ramp: float | str
     C_unlabeled: float | None
     class_prior: Any
     shares: np.ndarray | None
@@ -95,7 +96,7 @@ class Setting:
 
     C: float
     C_unlabeled: float
-    s: float
+    ramp: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,9 +109,9 @@ class TransductionFit:
         Its own fields are attributes.
     transduction : ndarray of shape (n_given,)
         The given label on labelled rows, the predicted one on the others.
-    C_unlabeled, s : float
-    cv_results : list of dict
-        What cross-validation compared.
+    C_unlabeled, ramp : float
+    cv_results : dict
+        What cross-validation compared, as in scikit-learn.
     objective_path : list of ndarray
         Objectives after each step, one array for each stage of the annealing.
     """
@@ -118,8 +119,8 @@ class TransductionFit:
     machine: MachineFit = field(metadata={"kept": False})
     transduction: np.ndarray
     C_unlabeled: float
-    s: float
-    cv_results: list[dict[str, Any]]
+    ramp: float
+    cv_results: dict[str, Any]
     objective_path: list[np.ndarray]
 
 
@@ -153,7 +154,7 @@ def fit_transduction(
         machine=assemble_machine(expansion, weights, x, outcome, n_solves, setting.C, bound, sample),
         transduction=transduced_classes(expansion(sample.rows.X), sample),
         C_unlabeled=setting.C_unlabeled,
-        s=setting.s,
+        ramp=setting.ramp,
         cv_results=cv_results,
         objective_path=[path for result in results for path in objectives_by_stage(result)],
     )
@@ -161,21 +162,22 @@ def fit_transduction(
 
 def choose_setting(
     train: Train, known: Partition, folds: Callable[[], Folds], options: TransductionOptions
-) -> tuple[Setting, list[dict[str, Any]]]:
+) -> tuple[Setting, dict[str, Any]]:
     """Return the setting, as given or by cross-validation of labelled rows, and what was compared for it."""
     costs = GRID_C if isinstance(options.C, str) else (float(options.C),)
-    ends = GRID_S if isinstance(options.s, str) else (float(options.s),)
+    ends = GRID_RAMP if isinstance(options.ramp, str) else (float(options.ramp),)
     fixed = options.C_unlabeled
-    candidates = [Setting(C, C if fixed is None else float(fixed), s) for C in costs for s in ends]
+    candidates = [Setting(C, C if fixed is None else float(fixed), ramp) for C in costs for ramp in ends]
     if len(candidates) == 1:
-        return candidates[0], []
-    C, s = DEFAULT_C if len(costs) > 1 else costs[0], DEFAULT_S if len(ends) > 1 else ends[0]
-    default = next(candidate for candidate in candidates if (candidate.C, candidate.s) == (C, s))
+        return candidates[0], {}
+    C, ramp = DEFAULT_C if len(costs) > 1 else costs[0], DEFAULT_RAMP if len(ends) > 1 else ends[0]
+    default = next(candidate for candidate in candidates if (candidate.C, candidate.ramp) == (C, ramp))
     pairs = folds()
     if not pairs:
-        return default, []
+        return default, {}
     wrong = {candidate: held_out_errors(train, known, pairs, candidate) for candidate in candidates}
-    compared = [{**asdict(c), "error": float(wrong[c].mean())} for c in candidates]
+    scores = np.array([[1.0 - wrong[candidate][held].mean() for _, held in pairs] for candidate in candidates])
+    compared = tabulate_scores([asdict(c) for c in candidates], scores, np.array([len(held) for _, held in pairs]))
     best = max(candidates, key=lambda c: (int(wrong[default].sum()) - int(wrong[c].sum()), c == default))
     return (best if clearly_better(wrong[best], wrong[default]) else default), compared
 
@@ -246,7 +248,7 @@ def train_machines(
     *,
     supervised: bool = False,
     starts: np.ndarray | tuple[()] = (),
-    on_step: Callable[[dict[str, Any]], bool] | None = None,
+    on_step: Callable[[FitState], bool] | None = None,
 ) -> list[TransductionResult]:
     """Train the machines; without unlabelled rows and balance if supervised.
 
@@ -263,7 +265,7 @@ def train_machines(
     starts : ndarray of shape (n_starts, n_labeled)
         Factors on the costs of labelled rows with which further descents begin.
     on_step : callable, optional
-        Called with the record of each step; a true answer stops.
+        Called with the state after each step; a true answer stops.
     """
     labeled_weight = weight[known.labeled]
     means: Sequence[float | None] = [None] * known.n_classes
@@ -276,11 +278,15 @@ def train_machines(
     cost = setting.C * labeled_weight * class_weights(options.class_weight, known, labeled_weight)
     cost_unlabeled = (0.0 if supervised else setting.C_unlabeled) * weight[known.unlabeled]
     machines = [
-        TransductiveMachine(known.labeled, known.unlabeled, signs, cost, cost_unlabeled, means[c], setting.s)
+        TransductiveMachine(known.labeled, known.unlabeled, signs, cost, cost_unlabeled, means[c], setting.ramp)
         for c, signs in enumerate(known.one_vs_rest())
     ]
-    parts = [[machine] for machine in machines] if options.machine.weighting == "per_class" else [machines]
-    return [best_descent(stack, part, options, starts, on_step) for part in parts]
+    parts = [[machine] for machine in machines] if options.machine.has_own_weights else [machines]
+    results = []
+    for k, part in enumerate(parts):
+        report = None if on_step is None else partial(report_problem, on_step, k, len(parts))
+        results.append(best_descent(stack, part, options, starts, report))
+    return results
 
 
 def is_balanced(known: Partition, options: TransductionOptions) -> bool:
@@ -301,7 +307,7 @@ def best_descent(
     machines: list[TransductiveMachine],
     options: TransductionOptions,
     starts: np.ndarray | tuple[()],
-    on_step: Callable[[dict[str, Any]], bool] | None,
+    on_step: Callable[[FitState], bool] | None,
 ) -> TransductionResult:
     """Return the best of several descents of machines that share their weights."""
     machine, tol = options.machine, INNER * options.machine.tol
@@ -335,14 +341,19 @@ def best_descent(
     return replace(best, n_solves=sum(result.n_solves for result in results))
 
 
-def report_step(options: MachineOptions, record: dict[str, Any]) -> bool:
+def report_problem(on_step: Callable[[FitState], bool], problem: int, n_problems: int, state: FitState) -> bool:
+    """Pass a state on, with the number of the problem that it belongs to."""
+    return on_step(replace(state, problem=problem, n_problems=n_problems))
+
+
+def report_step(options: MachineOptions, state: FitState) -> bool:
     """Print a step of the descents whose best is kept, and ask the callback whether to stop."""
     if options.verbose:
         announce(
-            f"{options.owner}: annealing at {record['stage']:.3g}, step {record['iteration']}, objective "
-            f"{record['objective']:.6g}, {record['n_changed']} slopes changed, {record['seconds']:.1f} s"
+            f"{options.owner}: {state.phase}, step {state.iteration}, objective "
+            f"{state.objective:.6g}, {state.details['n_changed']} slopes changed, {state.seconds:.1f} s"
         )
-    return options.callback is not None and bool(options.callback(record))
+    return options.callback is not None and bool(options.callback(state))
 
 
 def transductive_expansion(

@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from ..result import Certificate, Status
+from ..result import Certificate, FitState, Status
 from .highs import OutOfTimeError, SolverFailedError
 from .masters import ColumnResult, Master, MasterSolution, solve_exactly
 
@@ -45,44 +45,6 @@ WORSE = 1e-9  # by so much, relative to it, the value of an exact solution may b
 Pricing = Callable[[np.ndarray, Any], Iterable[tuple[slice | np.ndarray, np.ndarray]]]
 Fetch = Callable[[np.ndarray], np.ndarray]
 Strata = Callable[[np.ndarray], Sequence[Any]]
-
-
-@dataclass(frozen=True)
-class RoundState:
-    """What a callback sees after each round; sums are over the problems that are solved together.
-
-    Attributes
-    ----------
-    iteration : int
-    objective, bound, gap : float
-        Value reached, proven lower bound, and their difference.
-    relative_gap : float
-        The gap relative to the objective.
-    target : float
-        The relative gap at which the fit stops.
-    tau : float
-        Largest score of a column in the round's scan.
-    n_columns : int
-        Columns in the working sets.
-    n_open : int
-        Problems not yet solved to the tolerance.
-    seconds : float
-        Time since the start.
-    solutions : tuple of (ndarray, MasterSolution)
-        Working set and solution of each problem.
-    """
-
-    iteration: int
-    objective: float
-    bound: float
-    gap: float
-    relative_gap: float
-    target: float
-    tau: float
-    n_columns: int
-    n_open: int
-    seconds: float
-    solutions: tuple[tuple[np.ndarray, MasterSolution], ...] = ()
 
 
 @dataclass
@@ -144,7 +106,7 @@ def generate_columns(
     max_time: float | None = None,
     batch: int | None = None,
     n_threads: int = 1,
-    callback: Callable[[RoundState], object] | None = None,
+    callback: Callable[[FitState], object] | None = None,
 ) -> list[ColumnResult]:
     """Solve the master problems over all columns that ``price`` walks.
 
@@ -440,21 +402,23 @@ def _is_no_worse(exact: MasterSolution, rough: MasterSolution) -> bool:
     return exact.objective <= rough.objective + WORSE * abs(rough.objective)
 
 
-def _state(problems: Sequence[_Problem], iteration: int, seconds: float, tol: float) -> RoundState:
+def _state(problems: Sequence[_Problem], iteration: int, seconds: float, tol: float) -> FitState:
     objective = sum(_solved(problem).objective for problem in problems)
     gap = sum(problem.gap for problem in problems)
-    return RoundState(
+    return FitState(
         iteration=iteration,
         objective=objective,
         bound=objective - gap,
         gap=gap,
-        relative_gap=Certificate(gap, objective).relative,
         target=tol,
-        tau=max(problem.master.tau for problem in problems),
-        n_columns=sum(len(problem.master.columns) for problem in problems),
-        n_open=sum(problem.status is None for problem in problems),
         seconds=seconds,
-        solutions=tuple((problem.columns, _solved(problem)) for problem in problems),
+        phase="columns added",
+        details={
+            "tau": max(problem.master.tau for problem in problems),
+            "n_columns": sum(len(problem.master.columns) for problem in problems),
+            "n_open": sum(problem.status is None for problem in problems),
+            "solutions": tuple((problem.columns, _solved(problem)) for problem in problems),
+        },
     )
 
 

@@ -43,7 +43,7 @@ from ..machines.kernel_stack import KernelStack, Member
 from ..result import Status
 from ..simplex import solve_definite
 from .matrix_fractional import RidgedStack
-from .simplex_newton import Callback, DiscriminantResult, SimplexState, finite, first_weights
+from .simplex_newton import Callback, DiscriminantResult, finite, first_weights
 
 __all__ = ["JointResult", "solve_joint_lmi"]
 
@@ -105,9 +105,7 @@ def solve_joint_lmi(
     """
     stack = RidgedStack(kernels, H, ridge)
     n_weights = stack.n_weights
-    course = Course[SimplexState, tuple[_Point, np.ndarray]](
-        SimplexState, tol, max_iter, callback, patience=PATIENCE, little=LITTLE
-    )
+    course = Course[tuple[_Point, np.ndarray]](tol, max_iter, callback, patience=PATIENCE, little=LITTLE)
     weights = (1.0 - SPREAD) * first_weights(start, n_weights) + SPREAD / n_weights
     at = _Point(stack, weights, finite(stack.value(weights)))
     mu = at.exact / (n_weights + H.shape[1])

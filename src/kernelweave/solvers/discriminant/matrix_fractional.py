@@ -101,7 +101,7 @@ def solve_matrix_fractional(
     max_iter : int
         Largest number of steps.
     callback : callable, optional
-        Called with a `SimplexState` after each step; a true answer stops.
+        Called with a `FitState` after each step; a true answer stops.
 
     Returns
     -------

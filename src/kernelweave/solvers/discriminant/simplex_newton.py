@@ -18,8 +18,8 @@ from typing import Protocol
 import numpy as np
 
 from .. import simplex
-from ..course import Course, CourseState
-from ..result import SolverResult, Status
+from ..course import Course
+from ..result import FitState, SolverResult, Status
 
 SUFFICIENT = 1e-4  # share of the decrease that the slope promises (Armijo)
 INSIDE = 0.99  # share of a step to the boundary that is taken where F is infinite on it
@@ -67,19 +67,6 @@ class Smooth(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class SimplexState(CourseState):
-    """What a callback sees after each step: a :class:`.CourseState`, and
-
-    Attributes
-    ----------
-    n_cholesky : int
-        Factorisations so far.
-    """
-
-    n_cholesky: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class DiscriminantResult(SolverResult):
     """Weights of kernels on the unit simplex.
 
@@ -98,7 +85,7 @@ class DiscriminantResult(SolverResult):
     n_cholesky: int
 
 
-Callback = Callable[[SimplexState], object]
+Callback = Callable[[FitState], object]
 
 
 def minimise_on_simplex(
@@ -121,7 +108,7 @@ def minimise_on_simplex(
     max_iter : int
         Largest number of steps.
     callback : callable, optional
-        Called with a `SimplexState` after each step; a true answer stops.
+        Called with a `FitState` after each step; a true answer stops.
 
     Returns
     -------
@@ -129,7 +116,7 @@ def minimise_on_simplex(
         ``x`` holds the weights, ``dual`` what the function solved for there. ``history`` has a record a step, with the
         name of the step taken.
     """
-    course = Course[SimplexState, Derivatives](SimplexState, tol, max_iter, callback, patience=N_STALLS)
+    course = Course[Derivatives](tol, max_iter, callback, patience=N_STALLS)
     weights = first_weights(start, function.n_weights)
     if not np.isfinite(function.value(weights)):
         weights = 0.5 * (weights + np.full(len(weights), 1.0 / len(weights)))

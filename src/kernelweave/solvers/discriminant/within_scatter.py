@@ -47,9 +47,9 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from ..machines.kernel_stack import Factor, KernelStack, Member
-from ..result import Certificate
+from ..result import Certificate, FitState
 from .matrix_fractional import LOW_RANK, beyond_precision, total_rank
-from .simplex_newton import LARGEST, Derivatives, DiscriminantResult, SimplexState, minimise_on_simplex
+from .simplex_newton import LARGEST, Derivatives, DiscriminantResult, minimise_on_simplex
 
 __all__ = ["class_difference", "solve_within_scatter", "within_center"]
 
@@ -65,7 +65,7 @@ def solve_within_scatter(
     start: np.ndarray | None = None,
     tol: float = 1e-6,
     max_iter: int = 100,
-    callback: Callable[[SimplexState], object] | None = None,
+    callback: Callable[[FitState], object] | None = None,
 ) -> DiscriminantResult:
     r"""Maximise :math:`F_1(\theta)` over the weights of kernels on the unit simplex.
 
@@ -105,8 +105,12 @@ def solve_within_scatter(
         raise ValueError(f"signs must hold 1, -1 or 0 for each of the {stack.n_points} points; got {signs}.")
     few = total_rank(stack) <= LOW_RANK * stack.n_points
     problem = (_WithinFactors if few else _WithinScatter)(stack, signs, ridge, shares)
-    seen = None if callback is None else lambda state: callback(replace(state, objective=-state.objective))
-    found = minimise_on_simplex(problem, start=start, tol=tol, max_iter=max_iter, callback=seen)
+
+    def report_ratio(state: FitState) -> object:
+        """Show the ratio, which is maximised, where its negative is minimised."""
+        return callback is not None and callback(replace(state, objective=-state.objective, bound=-state.bound))
+
+    found = minimise_on_simplex(problem, start=start, tol=tol, max_iter=max_iter, callback=report_ratio)
     return replace(
         found,
         objective=-found.objective,

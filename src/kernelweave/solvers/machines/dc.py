@@ -65,7 +65,7 @@ def descend(
     *,
     tol: float,
     max_iter: int,
-    callback: Callable[[dict[str, Any]], object] | None = None,
+    on_step: Callable[[dict[str, Any]], object] | None = None,
 ) -> DescentResult[P]:
     """Descend until a point minimises the convex problem that touches the objective there.
 
@@ -79,14 +79,14 @@ def descend(
         Stop when the point is within ``tol`` times its objective of the minimum of its convex problem.
     max_iter : int
         Largest number of convex problems.
-    callback : callable, optional
-        Called with each record of the history; a true answer stops.
+    on_step : callable, optional
+        Called with each record of the history, to which it may add; a true answer stops.
 
     Returns
     -------
     DescentResult
         ``x`` holds the slopes. The certificate is of stationarity; where the limit or
-        the callback ended the descent, it is that of the point before. The status is PRECISION where the convex
+        ``on_step`` ended the descent, it is that of the point before. The status is PRECISION where the convex
         problems are not solved accurately enough for the objective to go on falling.
     """
     point, history, status = start, [], Status.MAX_ITER
@@ -106,7 +106,7 @@ def descend(
             point = trial
         record = {"iteration": n_iter, "objective": point.objective, "gap": gap, "n_changed": n_changed}
         history.append(record)
-        if callback is not None and callback(record) and status is Status.MAX_ITER:
+        if on_step is not None and on_step(record) and status is Status.MAX_ITER:
             status = Status.CALLBACK
         if status is not Status.MAX_ITER:
             break

@@ -20,15 +20,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..course import Course, CourseState
+from ..course import Course
 from ..margin import DualProblem
-from ..result import SolverResult
+from ..result import FitState, SolverResult
 from .kernel_stack import KernelStack
 from .weighted_svm import Value, WeightedSVM
 from .weights_gradient import GroupLassoStep, ProjectedGradientStep, ReducedGradientStep, normalised
 from .weights_newton import NewtonStep
 
-__all__ = ["METHODS", "MKLState", "WeightsResult", "solve_kernel_weights"]
+__all__ = ["METHODS", "WeightsResult", "solve_kernel_weights"]
 
 Step = Callable[[Value], tuple[Value, str]]
 STEPS: dict[str, Callable[[WeightedSVM, Callable[[Value], float]], Step]] = {
@@ -47,19 +47,6 @@ N_STALLS = 10  # in a row
 ONE_IN, FEWEST = 5, 100  # rows, and the least number of them, from which Newton's first weights are learned
 FEW_TOL = 1e-2  # relative gap of these weights: rows that are left out matter more than a smaller one
 SPREAD = 0.1  # share of equal weights in the start of the group-lasso updates, which cannot leave zero
-
-
-@dataclass(frozen=True, kw_only=True)
-class MKLState(CourseState):
-    """What a callback sees after each step: a :class:`.CourseState`, and
-
-    Attributes
-    ----------
-    n_solves : int
-        How often the machines were trained so far.
-    """
-
-    n_solves: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +82,7 @@ def solve_kernel_weights(
     start_duals: Sequence[np.ndarray] | None = None,
     tol: float = 1e-3,
     max_iter: int = 1000,
-    callback: Callable[[MKLState], object] | None = None,
+    callback: Callable[[FitState], object] | None = None,
 ) -> WeightsResult:
     r"""Minimise J over the weights of the kernels.
 
@@ -122,7 +109,7 @@ def solve_kernel_weights(
     max_iter : int
         Largest number of steps.
     callback : callable, optional
-        Called with an `MKLState` after each step; a true answer stops.
+        Called with a `FitState` after each step; a true answer stops.
 
     Returns
     -------
@@ -142,7 +129,7 @@ def solve_kernel_weights(
     if not norm >= 1.0:
         raise ValueError(f"norm must be at least 1; got {norm!r}. Below 1 the weights have many local optima.")
     machines = WeightedSVM(stack, problems, ridge, norm)
-    course = Course[MKLState, Value](MKLState, tol, max_iter, callback, patience=N_STALLS)
+    course = Course[Value](tol, max_iter, callback, patience=N_STALLS)
     accuracy = _Accuracy(machines, tol, NEWTON_LEAVES if method == "newton" else 1.0)
     step = STEPS[method](machines, accuracy)
     if start is None and start_duals is None and method == "newton":

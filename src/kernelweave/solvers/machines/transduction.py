@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 
 from ..margin import DualProblem
-from ..result import Certificate, SolverResult, Status
+from ..result import Certificate, FitState, SolverResult, Status
 from .dc import descend
 from .kernel_stack import KernelStack
 from .kernel_weights import WeightsResult
@@ -172,7 +172,7 @@ def solve_transduction(
     start: Sequence[np.ndarray] | None = None,
     tol: float = 1e-3,
     max_iter: int = 100,
-    callback: Callable[[dict[str, Any]], object] | None = None,
+    callback: Callable[[FitState], object] | None = None,
 ) -> TransductionResult:
     """Find a stationary point by convex problems, from the machines that labelled points alone give.
 
@@ -194,7 +194,7 @@ def solve_transduction(
     max_iter : int
         Largest number of convex problems in a stage.
     callback : callable, optional
-        Called with each record of the history; a true answer stops.
+        Called with a `FitState` after each step; a true answer stops.
 
     Returns
     -------
@@ -230,11 +230,11 @@ def solve_transduction(
             nonlocal stopped
             record |= {"stage": stage, "n_solves": n_solves, "seconds": time.perf_counter() - begun}
             record["stretched"] = stretched and record["iteration"] == 1
-            stopped = callback is not None and bool(callback(record))
+            stopped = callback is not None and bool(callback(_state(record, tol)))
             return stopped
 
         begin = _with_objective(staged, point, stretch=True)
-        result = descend(inner, begin, tol=tol, max_iter=max_iter, callback=report_step)
+        result = descend(inner, begin, tol=tol, max_iter=max_iter, on_step=report_step)
         point = result.point
         history += result.history
         if stopped:
@@ -253,6 +253,20 @@ def solve_transduction(
         history=tuple(history),
         point=point,
         n_solves=n_solves,
+    )
+
+
+def _state(record: dict[str, Any], tol: float) -> FitState:
+    """Return what a callback sees of a record of the history."""
+    return FitState(
+        iteration=record["iteration"],
+        objective=record["objective"],
+        bound=record["objective"] - record["gap"],
+        gap=record["gap"],
+        target=tol,
+        seconds=record["seconds"],
+        phase=f"annealing at {record['stage']:.3g}",
+        details={name: record[name] for name in ("stage", "n_changed", "n_solves", "stretched")},
     )
 
 
