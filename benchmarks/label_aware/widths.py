@@ -20,7 +20,7 @@ import numpy as np
 from kernelweave.estimators.shared.base_kernels import bind_base_kernels
 from kernelweave.estimators.shared.kernel_learning import learn_kernel
 from kernelweave.estimators.shared.sample import Rows, read_sample
-from kernelweave.estimators.shared.target import target_of
+from kernelweave.estimators.shared.target import read_target
 from kernelweave.labels import partition
 from kernelweave.papers.label_aware import COSTS, DELTAS, EPSILONS, METHODS, MULTIPLES, SETS, draw, learner, libsvm
 
@@ -46,7 +46,7 @@ def errors(row, trials, methods):
                     sample = read_sample(Rows(rows.X), partition(np.where(labeled, rows.y, -1)))
                     if base_kernels is None:
                         base_kernels = bind_base_kernels(design, sample, np.random.default_rng(0), known)
-                    kernel = learn_kernel(design, base_kernels, target_of(sample)).kernel
+                    kernel = learn_kernel(design, base_kernels, read_target(sample)).kernel
                     for i, C in enumerate(COSTS):
                         predicted = libsvm(kernel, rows.y, labeled, C)
                         out[trial, i] = 100.0 * np.mean(predicted != rows.y[~labeled])

@@ -28,7 +28,7 @@ from sklearn.metrics import euclidean_distances
 from kernelweave.solvers.machines import kernel_weights
 from kernelweave.solvers.machines.kernel_stack import KernelStack
 from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
-from kernelweave.solvers.machines.weights_gradient import ReducedGradientStep, shorter
+from kernelweave.solvers.machines.weights_gradient import ReducedGradientStep, shorten
 from kernelweave.solvers.margin import DualProblem
 
 HERE = Path(__file__).parent
@@ -48,7 +48,7 @@ class ParabolaStep(ReducedGradientStep):
     def _search(self, value, end, step, tol):
         slope, length, trial = float(value.gradient @ step), 1.0, end
         for _ in range(12 if slope < 0.0 else 0):
-            length *= shorter(trial.dual - value.dual, slope * length)
+            length *= shorten(trial.dual - value.dual, slope * length)
             weights = np.maximum(0.0, value.weights + length * step)
             trial = self.machines.solve(weights / weights.sum(), tol, start=trial.duals)
             if trial.dual <= value.dual + 1e-4 * length * slope:

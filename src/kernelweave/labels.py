@@ -61,7 +61,7 @@ class _Rows:
         """Number of unlabelled rows."""
         return len(self.unlabeled)
 
-    def _renumbered(self, keep: ArrayLike) -> tuple[Mask, Rows, Rows]:
+    def _renumber(self, keep: ArrayLike) -> tuple[Mask, Rows, Rows]:
         """Which labelled rows stay, and the new numbers of the labelled and unlabelled rows that stay."""
         mask = np.asarray(keep)
         n_rows = self.n_labeled + self.n_unlabeled
@@ -135,7 +135,7 @@ class Partition(_Rows):
         Leaving out rows after partitioning, and not before, keeps the meaning of -1 from changing with the
         rows that happen to remain.
         """
-        stays, labeled, unlabeled = self._renumbered(keep)
+        stays, labeled, unlabeled = self._renumber(keep)
         present, codes = np.unique(self.codes[stays], return_inverse=True)
         classes = self.classes[present]
         _refuse_fewer_than_two(classes, len(labeled), "the rows that are kept (those of positive weight)")
@@ -167,7 +167,7 @@ class TargetPartition(_Rows):
 
     def restrict(self, keep: ArrayLike) -> TargetPartition:
         """The partition of the rows in the mask `keep`, renumbered."""
-        stays, labeled, unlabeled = self._renumbered(keep)
+        stays, labeled, unlabeled = self._renumber(keep)
         _refuse_no_label(len(labeled), len(labeled) + len(unlabeled))
         return TargetPartition(labeled, unlabeled, self.targets[stays])
 
@@ -196,9 +196,9 @@ def partition(y: Any, *, unlabeled: Any = "auto") -> Partition:
     >>> partition(["a", "?", "b"], unlabeled="?").classes.tolist()
     ['a', 'b']
     """
-    mask, values = _labeled(y, unlabeled)
+    mask, values = _read_labels(y, unlabeled)
     _refuse_no_label(len(values), len(mask))
-    if values.dtype.kind == "f" and not _whole(values):
+    if values.dtype.kind == "f" and not _is_whole(values):
         example = float(values[values != np.trunc(values)][0])
         raise ValueError(
             f"Unknown label type: continuous. y holds {example!r}, but a classifier needs classes: whole "
@@ -224,8 +224,8 @@ def partition_targets(y: Any, *, several: bool = False) -> TargetPartition:
     TargetPartition
         With at least one labelled row.
     """
-    columns = _columns(y) if several else None
-    mask, values = _targets(y, "y") if columns is None else _joined(columns)
+    columns = _split_columns(y) if several else None
+    mask, values = _read_targets(y, "y") if columns is None else _join_columns(columns)
     _refuse_no_label(len(values), len(mask))
     return TargetPartition(np.flatnonzero(~mask), np.flatnonzero(mask), values)
 
@@ -242,7 +242,7 @@ def is_unlabeled(y: Any, *, unlabeled: Any = "auto", classes: ArrayLike | None =
     classes : array-like, default=None
         The classes of the fitted estimator, when rows are scored; they settle whether -1 is a class.
     """
-    return _labeled(y, unlabeled, classes)[0]
+    return _read_labels(y, unlabeled, classes)[0]
 
 
 def labeled_values(
@@ -259,7 +259,7 @@ def labeled_values(
     are integers again. With `regression`, "auto" means NaN, None and NA only. `name` is what messages call y.
     The other parameters are those of :func:`is_unlabeled`.
     """
-    mask, values = _labeled(y, None if regression and _is_auto(unlabeled) else unlabeled, classes, name)
+    mask, values = _read_labels(y, None if regression and _is_auto(unlabeled) else unlabeled, classes, name)
     return np.flatnonzero(~mask), values
 
 
@@ -290,7 +290,7 @@ def column(y: Any, name: str = "y") -> NDArray[Any]:
             f"Learning requires {name} to be passed, but the target {name} is None. Pass one label a row, "
             "and NaN or None where it is not known."
         )
-    values = np.empty(0) if issparse(y) else _array(y)
+    values = np.empty(0) if issparse(y) else _as_array(y)
     if values.ndim == 2 and values.shape[1] == 1:
         warn_caller(
             f"A column-vector {name} was passed when a 1d array was expected. Please change the shape of {name} to "
@@ -307,15 +307,15 @@ def column(y: Any, name: str = "y") -> NDArray[Any]:
     return values
 
 
-def _columns(y: Any) -> list[NDArray[Any]] | None:
+def _split_columns(y: Any) -> list[NDArray[Any]] | None:
     """The columns of y where it has two or more."""
-    values = np.empty(0) if y is None or issparse(y) else _array(y)
+    values = np.empty(0) if y is None or issparse(y) else _as_array(y)
     return list(values.T) if values.ndim == 2 and values.shape[1] > 1 else None
 
 
-def _joined(columns: list[NDArray[Any]]) -> tuple[Mask, NDArray[np.float64]]:
+def _join_columns(columns: list[NDArray[Any]]) -> tuple[Mask, NDArray[np.float64]]:
     """The mask of the rows without any target, and the targets of the others, shape (n_labeled, n_outputs)."""
-    masks, values = zip(*(_targets(column, f"column {k} of y") for k, column in enumerate(columns)), strict=True)
+    masks, values = zip(*(_read_targets(column, f"column {k} of y") for k, column in enumerate(columns)), strict=True)
     partial = np.flatnonzero(np.any(masks, axis=0) & ~np.all(masks, axis=0))
     if len(partial):
         raise ValueError(
@@ -325,9 +325,9 @@ def _joined(columns: list[NDArray[Any]]) -> tuple[Mask, NDArray[np.float64]]:
     return masks[0], np.column_stack(values)
 
 
-def _targets(y: Any, name: str) -> tuple[Mask, NDArray[np.float64]]:
+def _read_targets(y: Any, name: str) -> tuple[Mask, NDArray[np.float64]]:
     """The mask of the rows without a target, and the targets of the others."""
-    mask, values = _labeled(y, unlabeled=None, name=name)
+    mask, values = _read_labels(y, unlabeled=None, name=name)
     # an object array may still hold numbers, such as Decimal
     doubtful: Any = [] if values.dtype.kind in "biuf" else values
     stranger = next((v for v in doubtful if isinstance(v, SPANS) or not isinstance(v, numbers.Number)), None)
@@ -339,10 +339,12 @@ def _targets(y: Any, name: str) -> tuple[Mask, NDArray[np.float64]]:
     return mask, values.astype(np.float64)
 
 
-def _labeled(y: Any, unlabeled: Any, classes: ArrayLike | None = None, name: str = "y") -> tuple[Mask, NDArray[Any]]:
+def _read_labels(
+    y: Any, unlabeled: Any, classes: ArrayLike | None = None, name: str = "y"
+) -> tuple[Mask, NDArray[Any]]:
     """The mask of the unlabelled rows, and the labels of the others."""
-    mask, present = _read(y, name)
-    marked = _marked(present, bool(mask.any()), unlabeled, classes)
+    mask, present = _read_values(y, name)
+    marked = _find_marked(present, bool(mask.any()), unlabeled, classes)
     if not marked.any():
         return mask, present
     mask[~mask] = marked
@@ -350,7 +352,7 @@ def _labeled(y: Any, unlabeled: Any, classes: ArrayLike | None = None, name: str
     return mask, _tidy(labels, name) if labels.dtype == object else labels
 
 
-def _marked(present: NDArray[Any], any_missing: bool, unlabeled: Any, classes: ArrayLike | None) -> Mask:
+def _find_marked(present: NDArray[Any], any_missing: bool, unlabeled: Any, classes: ArrayLike | None) -> Mask:
     """Which of the values that are not missing mark an unlabelled row: lines 2 to 4 of the rule."""
     nothing = np.zeros(len(present), dtype=bool)
     if not _is_auto(unlabeled):
@@ -358,12 +360,12 @@ def _marked(present: NDArray[Any], any_missing: bool, unlabeled: Any, classes: A
             raise TypeError(
                 f"unlabeled must be 'auto', None or the value that marks unlabelled rows, got {unlabeled!r}."
             )
-        return nothing if _is_missing(unlabeled) else _equal(present, unlabeled)
+        return nothing if _is_missing(unlabeled) else _is_equal(present, unlabeled)
     if classes is not None:
-        return nothing if _equal(np.asarray(classes), -1).any() else _equal(present, -1)
-    if any_missing or (present.dtype.kind == "f" and not _whole(present)):
+        return nothing if _is_equal(np.asarray(classes), -1).any() else _is_equal(present, -1)
+    if any_missing or (present.dtype.kind == "f" and not _is_whole(present)):
         return nothing
-    minus_one = _equal(present, -1)
+    minus_one = _is_equal(present, -1)
     others = present[~minus_one]
     # beside strings -1 cannot be a class: it is scikit-learn's marker in an object array
     if minus_one.all() or not minus_one.any() or (others != others[0]).any() or isinstance(others[0], str):
@@ -380,7 +382,7 @@ def _is_auto(unlabeled: Any) -> bool:
     return isinstance(unlabeled, str) and unlabeled == "auto"
 
 
-def _equal(values: NDArray[Any], marker: Any) -> Mask:
+def _is_equal(values: NDArray[Any], marker: Any) -> Mask:
     """Elementwise equality; values of another kind differ, and True is not 1."""
     if values.dtype != object:
         kinds = {values.dtype.kind, np.asarray(marker).dtype.kind}
@@ -389,11 +391,11 @@ def _equal(values: NDArray[Any], marker: Any) -> Mask:
     return np.asarray(values == marker, dtype=bool)
 
 
-def _whole(values: NDArray[Any]) -> bool:
+def _is_whole(values: NDArray[Any]) -> bool:
     return bool(np.all(values == np.trunc(values)))
 
 
-def _read(y: Any, name: str) -> tuple[Mask, NDArray[Any]]:
+def _read_values(y: Any, name: str) -> tuple[Mask, NDArray[Any]]:
     """The mask of the missing values (line 1 of the rule), and the values that are there."""
     values = column(y, name)
     kind = values.dtype.kind
@@ -421,7 +423,7 @@ def _read(y: Any, name: str) -> tuple[Mask, NDArray[Any]]:
     return missing, present
 
 
-def _array(y: Any) -> NDArray[Any]:
+def _as_array(y: Any) -> NDArray[Any]:
     """y as an array that has lost nothing: no None turned into text, no integer turned into a float."""
     if isinstance(y, np.ma.MaskedArray):
         values = np.ma.getdata(y).astype(object)
@@ -484,8 +486,8 @@ def _refuse_no_label(n_labeled: int, n_rows: int) -> None:
 
 def _refuse_fewer_than_two(classes: NDArray[Any], n_labeled: int, where: str) -> None:
     if len(classes) < 2:
-        found = f"only one class, {classes.tolist()} ({n_labeled} rows)" if len(classes) else "no class"
+        classes_in_words = f"only one class, {classes.tolist()} ({n_labeled} rows)" if len(classes) else "no class"
         raise ValueError(
-            f"A classifier needs labelled rows of at least two classes, but in {where} there is {found}. "
+            f"A classifier needs labelled rows of at least two classes, but in {where} there is {classes_in_words}. "
             "Label rows of another class."
         )

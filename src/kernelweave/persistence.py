@@ -56,10 +56,10 @@ def save(model: Any, path: str | os.PathLike[str], **about: Any) -> None:
     >>> bool(np.all(again.predict(X) == model.predict(X)))
     True
     """
-    atomic_write(path, packed(model, **about))
+    atomic_write(path, pack(model, **about))
 
 
-def packed(model: Any, **about: Any) -> bytes:
+def pack(model: Any, **about: Any) -> bytes:
     """Return the content of the file that :func:`save` writes, after it has been loaded once from memory."""
     content = {
         "format": FORMAT,
@@ -71,7 +71,7 @@ def packed(model: Any, **about: Any) -> bytes:
     try:
         data = skops.dumps(content)
         types = skops.get_untrusted_types(data=data)
-        foreign = _foreign(types, io.BytesIO(data))
+        foreign = _find_foreign(types, io.BytesIO(data))
         if not foreign:
             skops.loads(data, trusted=types)
     except Exception as error:  # whatever skops and the objects in the model raise
@@ -97,7 +97,7 @@ def load_with_about(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         with ZipFile(path) as archive:
             written = _format_of(archive)
         types = skops.get_untrusted_types(file=path)
-        foreign = _foreign(types, path)
+        foreign = _find_foreign(types, path)
     except OSError:
         raise
     except Exception as error:  # noqa: BLE001 - zipfile, json and skops each have errors of their own
@@ -136,20 +136,20 @@ def _format_of(archive: ZipFile) -> Any:
     return json.loads(content["format"]["content"])
 
 
-def _foreign(types: list[str], file: Any) -> list[str]:
+def _find_foreign(types: list[str], file: Any) -> list[str]:
     """Return the types in a file that are not loaded from files; refuse one whose sparse matrices are damaged."""
-    found = {name for name in types if name not in HARMLESS | SPARSE and not _is_known(name)}
+    foreign = {name for name in types if name not in HARMLESS | SPARSE and not _is_known(name)}
     with ZipFile(file) as archive:
-        for node in _nodes(archive):
+        for node in _walk_nodes(archive):
             name, is_read = f"{node['__module__']}.{node['__class__']}", node["__loader__"] == SPARSE_LOADER
             if is_read and name in SPARSE:
                 _check_sparse(name, archive.read(node["file"]))
             elif is_read or name in SPARSE:  # of these nothing is checked
-                found.add(name)
-    return sorted(found)
+                foreign.add(name)
+    return sorted(foreign)
 
 
-def _nodes(archive: ZipFile) -> Iterator[dict[str, Any]]:
+def _walk_nodes(archive: ZipFile) -> Iterator[dict[str, Any]]:
     """Yield the description of each object in a file of skops."""
     waiting = [json.loads(archive.read("schema.json"))]
     while waiting:

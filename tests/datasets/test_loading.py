@@ -123,7 +123,7 @@ def test_the_cache_is_in_the_data_folder_of_scikit_learn_unless_it_is_named(monk
     monkeypatch.delenv("SCIKIT_LEARN_DATA")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
-    assert loading._cache() == tmp_path / "scikit_learn_data" / "kernelweave"
+    assert loading._cache_folder() == tmp_path / "scikit_learn_data" / "kernelweave"
     assert not (tmp_path / "scikit_learn_data").exists()
 
 

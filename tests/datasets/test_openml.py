@@ -165,5 +165,5 @@ def test_mnist_is_the_part_of_the_training_rows_that_is_stored(data_dir):
     record, stored = STORED["mnist14k"], read_archive(data_dir / "mnist14k.npz")
     X, y = np.zeros((60000, 784), dtype=np.uint8), np.zeros(60000, dtype=int)
     X[stored["train_index"]], y[stored["train_index"]] = stored["X"], stored["y"]
-    found = openml._converted("mnist14k", record.openml, X, y.astype(str))
+    found = openml._convert("mnist14k", record.openml, X, y.astype(str))
     assert checksum(found) == record.checksum

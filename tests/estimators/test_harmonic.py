@@ -90,7 +90,7 @@ def test_unlabelled_rows_help():
 def test_conjugate_gradients_give_the_same(monkeypatch):
     X, y, _ = moons(5)
     direct = HarmonicClassifier().fit(X, y)
-    monkeypatch.setattr(solver, "SMALL", 0)
+    monkeypatch.setattr(solver, "MAX_DENSE_ROWS", 0)
     iterated = HarmonicClassifier().fit(X, y)
     assert direct.n_iter_ == 1 < iterated.n_iter_
     np.testing.assert_allclose(iterated.harmonic_, direct.harmonic_, atol=1e-6)
@@ -98,7 +98,7 @@ def test_conjugate_gradients_give_the_same(monkeypatch):
 
 @pytest.mark.parametrize("Model", BOTH)
 def test_too_few_steps_are_a_warning_with_the_error(Model, monkeypatch):
-    monkeypatch.setattr(solver, "SMALL", 0)
+    monkeypatch.setattr(solver, "MAX_DENSE_ROWS", 0)
     X, y = numbers(6)
     y = y if Model is HarmonicRegressor else np.where(np.isnan(y), -1, y > 3)
     with pytest.warns(

@@ -36,7 +36,7 @@ from kernelweave import (
 from kernelweave.estimators.learned_kernel import default_learners
 from kernelweave.estimators.shared import learned_machine
 from kernelweave.estimators.shared.sample import Rows, read_sample
-from kernelweave.estimators.shared.target import target_of
+from kernelweave.estimators.shared.target import read_target
 from kernelweave.labels import partition_targets
 from kernelweave.solvers.result import Status
 
@@ -366,7 +366,7 @@ def test_numbers_that_follow_rows_closely_get_narrow_kernels():
     X = rng.uniform(size=(300, 2))
     truth = np.sin(25 * X[:, 0]) + np.cos(25 * X[:, 1])
     y = np.where(np.arange(300) < 150, truth, np.nan)
-    target = target_of(read_sample(Rows(X), partition_targets(y)))
+    target = read_target(read_sample(Rows(X), partition_targets(y)))
     wide = LearnedKernelRegressor(default_learners(X, target)[:3], epsilon=0.01, random_state=0).fit(X, y)
     model = LearnedKernelRegressor(epsilon=0.01, random_state=0).fit(X, y)
     assert len(model.cv_results_["params"]) > len(wide.cv_results_["params"])

@@ -97,7 +97,7 @@ def test_the_objective_is_that_of_the_paper_at_the_weights_and_the_best(n_classe
 def test_a_learned_ridge_of_nothing_is_given_as_the_floor_that_the_solver_puts_in_its_place():
     X, y = sample(3, n_classes=3)
     learned = RKDAClassifier([RBF(100.0), RBF(0.3)]).fit(X, y)
-    assert learned.ridge_ == matrix_fractional.FLOOR
+    assert learned.ridge_ == matrix_fractional.MIN_RIDGE
     again = RKDAClassifier([RBF(100.0), RBF(0.3)], ridge=learned.ridge_).fit(X, y)
     np.testing.assert_allclose(again.transform(X), learned.transform(X), atol=1e-6)
 

@@ -492,7 +492,7 @@ def test_deformed_kernels_join_the_default_library_where_rows_are_unlabeled(monk
     assert sum("ManifoldKernel" in name for name in with_graph.library_.names) == 4
     assert not any("ManifoldKernel" in name for name in plain.library_.names)
     assert "deformed" not in with_graph.certificate_.scope
-    monkeypatch.setattr(defaults, "MANIFOLD_ROWS", 100)
+    monkeypatch.setattr(defaults, "MAX_MANIFOLD_ROWS", 100)
     monkeypatch.setattr(ssmk, "MANIFOLD_ROWS", 100)
     large = SSMKClassifier(random_state=0).fit(X, y)
     assert large.library_ == plain.library_

@@ -347,12 +347,12 @@ def test_above_a_number_of_rows_features_replace_matrices(monkeypatch, make):
     y = np.where(np.arange(160) < 12, truth, -1)
     for module, name, value in ((kernel_stack, "LARGE", 50), (defaults, "LANDMARK_ROWS", 50), (memory, "LARGE", 50)):
         monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(manifold, "EXACT_ROWS", 50)
+    monkeypatch.setattr(manifold, "MAX_EXACT_ROWS", 50)
     monkeypatch.setattr(manifold, "N_LANDMARKS", 20)
     large = make(tol=1e-7, class_prior=0.5, random_state=0).fit(X, y)
     assert all(isinstance(entry.kernel, ManifoldKernel) for entry in large.library_.entries)
     assert large.n_evaluations_ <= 20
-    monkeypatch.setattr(kernel_stack, "LARGE", 10_000)
+    monkeypatch.setattr(kernel_stack, "MAX_DENSE_POINTS", 10_000)
     dense = make(large.library_ if make is TSVMMKLClassifier else large.library_.entries[0].kernel)
     dense.set_params(tol=1e-7, class_prior=0.5, random_state=0).fit(X, y)
     assert large.objective_ == pytest.approx(dense.objective_, rel=1e-5)

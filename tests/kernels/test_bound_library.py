@@ -300,7 +300,7 @@ AT = np.array([0, 3, 7, 22])
 def alone(request, monkeypatch):
     """Whether columns are computed alone, as in a library that is too large to read whole blocks of."""
     if request.param:
-        monkeypatch.setattr("kernelweave.kernels.bound_library.SMALL_BYTES", 0)
+        monkeypatch.setattr("kernelweave.kernels.bound_library.MAX_SMALL_BYTES", 0)
     return request.param
 
 
@@ -371,7 +371,7 @@ def test_columns_alone_cost_only_themselves(alone, X):
 
 def test_a_library_is_small_by_the_bytes_of_its_columns(X, monkeypatch):
     bound = bound_to(KERNELS, X)
-    monkeypatch.setattr("kernelweave.kernels.bound_library.SMALL_BYTES", 8 * 7 * N_COLUMNS)
+    monkeypatch.setattr("kernelweave.kernels.bound_library.MAX_SMALL_BYTES", 8 * 7 * N_COLUMNS)
     assert bound.is_small(7)
     assert not bound.is_small(8)
 

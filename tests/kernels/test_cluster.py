@@ -168,7 +168,7 @@ def test_a_share_is_one_of_the_rows_or_landmarks(n_eigenvectors, n_landmarks, n_
 
 
 def test_above_a_number_of_rows_there_are_landmarks(monkeypatch, X):
-    monkeypatch.setattr(manifold, "EXACT_ROWS", N_ROWS - 1)
+    monkeypatch.setattr(manifold, "MAX_EXACT_ROWS", N_ROWS - 1)
     monkeypatch.setattr(manifold, "N_LANDMARKS", 12)
     first, again, other = (bound_to(ClusterKernel(RBF()), X, seed) for seed in (0, 0, 1))
     assert first.n_evaluations == 12

@@ -3,7 +3,7 @@ import pytest
 from checks.rounding import assert_same_but_for_rounding
 
 from kernelweave import RBF, OnColumns, SSMKClassifier
-from kernelweave.kernels.columns import columns_in_words, positions_of
+from kernelweave.kernels.columns import find_positions, name_columns
 
 NAMES = ["gene_1", "gene_2", "age", "gene_10", "size"]
 SLICES = [
@@ -19,17 +19,17 @@ SLICES = [
 @pytest.mark.parametrize("columns", SLICES, ids=str)
 def test_a_slice_of_names_means_what_it_means_to_pandas(columns):
     frame = pd.DataFrame([range(5)], columns=NAMES)
-    assert list(positions_of(columns, NAMES, 5)) == frame.loc[:, columns].iloc[0].tolist()
+    assert list(find_positions(columns, NAMES, 5)) == frame.loc[:, columns].iloc[0].tolist()
 
 
 @pytest.mark.parametrize("start, stop, step", [(1, 3, None), (-2, None, None), (None, None, 2), (None, None, -1)])
 def test_a_slice_of_positions_means_what_it_means_to_python(start, stop, step):
-    assert positions_of(slice(start, stop, step), NAMES, 5) == tuple(range(5))[start:stop:step]
+    assert find_positions(slice(start, stop, step), NAMES, 5) == tuple(range(5))[start:stop:step]
 
 
 def test_names_patterns_and_positions_may_be_mixed_and_count_once():
-    assert positions_of(["gene_1*", "gene_1", -1, 2], NAMES, 5) == (0, 3, 4, 2)
-    assert positions_of("gene_*", NAMES, 5) == (0, 1, 3)
+    assert find_positions(["gene_1*", "gene_1", -1, 2], NAMES, 5) == (0, 3, 4, 2)
+    assert find_positions("gene_*", NAMES, 5) == (0, 1, 3)
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_names_patterns_and_positions_may_be_mixed_and_count_once():
 )
 def test_what_names_no_column_is_refused_with_a_sentence(columns, names, message):
     with pytest.raises(ValueError, match=message):
-        positions_of(columns, names, 5)
+        find_positions(columns, names, 5)
 
 
 def test_sources_are_called_after_their_columns():
-    assert columns_in_words(slice("age", "size")) == "columns age:size"
-    assert columns_in_words(slice(1, None, 2)) == "columns 1::2"
-    assert columns_in_words("gene_*") == "gene_*"
-    assert columns_in_words((1, 2, 3, 4)) == "1, 2, 3, … (4)"
+    assert name_columns(slice("age", "size")) == "columns age:size"
+    assert name_columns(slice(1, None, 2)) == "columns 1::2"
+    assert name_columns("gene_*") == "gene_*"
+    assert name_columns((1, 2, 3, 4)) == "1, 2, 3, … (4)"
 
 
 def test_a_kernel_on_a_slice_of_names_is_that_on_the_names():

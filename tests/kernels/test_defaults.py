@@ -50,7 +50,7 @@ def test_missing_values_are_allowed_by_given_recipes_only():
 def test_deformed_kernels_join_where_rows_are_unlabeled_and_not_too_many(monkeypatch):
     assert mixture_library(X, 0) == plain_library()
     assert len(mixture_library(X, 1)) == len(plain_library()) + 4
-    monkeypatch.setattr(defaults, "MANIFOLD_ROWS", 10)
+    monkeypatch.setattr(defaults, "MAX_MANIFOLD_ROWS", 10)
     assert deformed_kernels(X) == []
     assert mixture_library(X, 1) == plain_library()
 
@@ -61,7 +61,7 @@ def test_transductive_machines_have_an_rbf_kernel_and_deformations_of_it_or_line
     assert thin.entries[0].kernel == Linear()
     assert {entry.kernel.metric for entry in dense.entries[1:]} == {"euclidean"}
     assert {entry.kernel.metric for entry in thin.entries[1:]} == {"cosine"}
-    monkeypatch.setattr(defaults, "LANDMARK_ROWS", 10)
+    monkeypatch.setattr(defaults, "MAX_TRANSDUCTIVE_ROWS", 10)
     assert landmark_kernel(X) == ManifoldKernel(RBF(), ratio=0.0)
 
 

@@ -187,8 +187,8 @@ def test_a_row_without_the_column_that_is_far_from_zero_is_far_from_the_others(X
 
 def test_sparse_rows_near_zero_stay_as_they_are(X):
     for ordinary in (X, X != 0.0, np.column_stack([X, np.ones(N_ROWS)])):
-        points = graph._rescaled(sparse.csr_array(ordinary))
-        assert graph._near_zero(points) is points
+        points = graph._rescale(sparse.csr_array(ordinary))
+        assert graph._move_near_zero(points) is points
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -263,7 +263,7 @@ def fake_pynndescent(monkeypatch):
             self.neighbor_graph = (found, None)
 
     monkeypatch.setitem(sys.modules, "pynndescent", types.SimpleNamespace(NNDescent=NNDescent))
-    monkeypatch.setattr(graph, "EXACT_ROWS", N_ROWS - 1)
+    monkeypatch.setattr(graph, "MAX_EXACT_ROWS", N_ROWS - 1)
     return searches
 
 
@@ -284,7 +284,7 @@ def test_the_approximate_search_finds_nearly_all_neighbors(form, monkeypatch):
     pytest.importorskip("pynndescent", reason="needs the extra ann")
     X = form(np.random.default_rng(0).normal(size=(500, 3)))
     exact = neighbor_graph(X, 5, edge_weights="binary")
-    monkeypatch.setattr(graph, "EXACT_ROWS", 499)
+    monkeypatch.setattr(graph, "MAX_EXACT_ROWS", 499)
     found = neighbor_graph(X, 5, edge_weights="binary", rng=np.random.default_rng(1))
     assert_is_a_graph(found)
     assert exact.multiply(found).sum() > 0.9 * exact.sum()  # above 0.98 for 1500 rows in five dimensions
@@ -293,7 +293,7 @@ def test_the_approximate_search_finds_nearly_all_neighbors(form, monkeypatch):
 def test_without_it_the_search_is_exact(monkeypatch, X):
     expected = neighbor_graph(X, 4)
     monkeypatch.setitem(sys.modules, "pynndescent", None)
-    monkeypatch.setattr(graph, "EXACT_ROWS", 10)
+    monkeypatch.setattr(graph, "MAX_EXACT_ROWS", 10)
     np.testing.assert_array_equal(neighbor_graph(X, 4).toarray(), expected.toarray())
 
 

@@ -308,7 +308,7 @@ def test_as_many_landmarks_as_rows_are_exact(n_landmarks, X, X_new):
 
 
 def test_above_a_number_of_rows_landmarks_are_drawn_from_the_generator(monkeypatch, X):
-    monkeypatch.setattr(manifold, "EXACT_ROWS", N_ROWS - 1)
+    monkeypatch.setattr(manifold, "MAX_EXACT_ROWS", N_ROWS - 1)
     monkeypatch.setattr(manifold, "N_LANDMARKS", 12)
     kernel = ManifoldKernel(RBF(), 5)
     first, again, other = (bound_to(kernel, X, seed) for seed in (0, 0, 1))

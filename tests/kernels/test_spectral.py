@@ -136,7 +136,7 @@ def test_with_landmarks_they_are_those_of_the_nystroem_matrix(kernel, kind, land
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_rows_as_landmarks_give_the_exact_vectors(kernel, kind, X):
     bound = kernel.bind(X, np.random.default_rng(0))
-    basis, V = spectral._from_landmarks(bound, np.arange(N_ROWS), 6, kind, "it")
+    basis, V = spectral._find_from_landmarks(bound, np.arange(N_ROWS), 6, kind, "it")
     assert_are_eigenvectors(V, basis.eigenvalues, bound.block(WHOLE, WHOLE), kind, 1e-8)
     exact = basis_of(kernel, X, kind=kind, n_landmarks=10 * N_ROWS)[1]
     assert exact.n_features == basis.n_features
@@ -148,7 +148,7 @@ def test_strips_and_what_is_kept_do_not_matter(kind, X, monkeypatch):
     _, _, expected = basis_of(RBF(), X, kind=kind, n_landmarks=20)
     monkeypatch.setattr(spectral, "STRIP_BYTES", 8 * 20 * 7)
     _, _, strips = basis_of(RBF(), X, kind=kind, n_landmarks=20)
-    monkeypatch.setattr(spectral, "STORED_BYTES", 0)
+    monkeypatch.setattr(spectral, "MAX_STORED_BYTES", 0)
     _, _, anew = basis_of(RBF(), X, kind=kind, n_landmarks=20)
     np.testing.assert_allclose(strips, expected, rtol=0, atol=1e-10)
     np.testing.assert_allclose(anew, strips, rtol=0, atol=1e-12)
@@ -248,7 +248,7 @@ def test_an_outlier_that_no_landmark_sees_is_at_the_origin(X):
     X[7] = 1e6
     anchors = np.setdiff1d(np.arange(0, N_ROWS, 2), [7])
     bound = RBF(0.3).bind(X, np.random.default_rng(0))
-    basis, V = spectral._from_landmarks(bound, anchors, 6, "laplacian", "it")
+    basis, V = spectral._find_from_landmarks(bound, anchors, 6, "laplacian", "it")
     np.testing.assert_array_equal(V[7], 0.0)
     np.testing.assert_allclose(V.T @ V, np.eye(6), rtol=0, atol=1e-9)
     assert basis.eigenvalues[0] == pytest.approx(1.0, abs=1e-9)
@@ -261,7 +261,7 @@ def test_degrees_that_the_landmarks_misjudge_are_raised_to_what_they_have_at_the
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(300, 2)) * rng.gamma(1.0, 3.0, size=(300, 1))  # rows further and further out
         bound = RBF(1.0).bind(X, rng)
-        basis, V = spectral._from_landmarks(bound, np.arange(10), 5, "laplacian", "it")
+        basis, V = spectral._find_from_landmarks(bound, np.arange(10), 5, "laplacian", "it")
         C = basis.base.against(X)
         plain, least = C @ basis.degree, C.sum(axis=1)
         n_raised += np.count_nonzero(plain < (1 - 1e-6) * least)

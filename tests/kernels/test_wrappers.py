@@ -454,7 +454,7 @@ def test_a_row_may_lack_its_matrix():
 
 
 def test_the_centre_of_many_rows_is_a_seeded_average_of_some(monkeypatch):
-    monkeypatch.setattr(wrappers, "CENTER_ROWS", 200)
+    monkeypatch.setattr(wrappers, "MAX_CENTER_ROWS", 200)
     X = np.random.default_rng(5).normal(loc=3.0, size=(1000, 2))
     weight = np.random.default_rng(6).uniform(0.0, 1.0, size=1000)
     weight[:10], weight[10:20] = 0.0, 20.0

@@ -9,9 +9,9 @@ def no_data(monkeypatch, tmp_path):
     """Neither the benchmark data nor a cache nor a server."""
     monkeypatch.delenv("KERNELWEAVE_DATA", raising=False)
     monkeypatch.setenv("KERNELWEAVE_CACHE", str(tmp_path))
-    data._loaded.cache_clear()
+    data._try_loading.cache_clear()
     yield
-    data._loaded.cache_clear()
+    data._try_loading.cache_clear()
 
 
 def test_a_fast_run_without_data_gets_generated_rows_and_says_so(no_data):

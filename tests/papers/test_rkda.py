@@ -62,7 +62,7 @@ def test_folds_choose_what_a_search_of_the_grid_scores_best():
     gammas = [width**-2 for width in rkda.FAST_CV_WIDTHS]
     machines = [SVC(C=C, gamma=gamma) for gamma in gammas for C in rkda.FAST_COSTS]
     discriminants = [RKDAClassifier([RBF(gamma=gamma)], ridge=ridge) for gamma in gammas for ridge in rkda.FAST_RIDGES]
-    for choose, grid in ((rkda.chosen_svm, machines), (rkda.chosen_rkda, discriminants)):
+    for choose, grid in ((rkda.choose_svm, machines), (rkda.choose_rkda, discriminants)):
         scores = [cross_val_score(model, X, y, cv=folds).mean() for model in grid]
         assert cross_val_score(choose(X, y, True), X, y, cv=folds).mean() == max(scores) > min(scores)
 

@@ -17,7 +17,7 @@ from kernelweave.papers.runner import (
     compute,
     current_records,
     execute,
-    plain,
+    make_plain,
     plan,
     read_records,
 )
@@ -204,5 +204,5 @@ def test_a_run_that_is_killed_at_random_ends_as_an_undisturbed_one(tmp_path, job
     ],
 )
 def test_values_become_plain(value, expected):
-    assert plain(value) == expected
-    json.dumps(plain(value), allow_nan=False)
+    assert make_plain(value) == expected
+    json.dumps(make_plain(value), allow_nan=False)

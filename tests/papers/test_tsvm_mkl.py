@@ -18,9 +18,9 @@ def no_data(monkeypatch, tmp_path):
     """Neither the benchmark data nor a cache nor a server."""
     monkeypatch.delenv("KERNELWEAVE_DATA", raising=False)
     monkeypatch.setenv("KERNELWEAVE_CACHE", str(tmp_path))
-    data._loaded.cache_clear()
+    data._try_loading.cache_clear()
     yield
-    data._loaded.cache_clear()
+    data._try_loading.cache_clear()
 
 
 @pytest.mark.parametrize("row", TABLE_1.rows)

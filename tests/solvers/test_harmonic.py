@@ -18,7 +18,7 @@ def run(request, monkeypatch):
         options = {"fallback": np.zeros(Y.shape[1]), **options}
         return solve_harmonic(W, labeled, Y, **options)
 
-    monkeypatch.setattr(harmonic, "SMALL", 0 if request.param == "conjugate gradients" else 10**6)
+    monkeypatch.setattr(harmonic, "MAX_DENSE_ROWS", 0 if request.param == "conjugate gradients" else 10**6)
     solve_by.form = request.param
     return solve_by
 
@@ -172,8 +172,8 @@ def test_what_is_too_weak_for_a_number_is_not_reached():
 
 
 def test_conjugate_gradients_do_not_mistake_a_small_residual_for_a_solution(monkeypatch):
-    monkeypatch.setattr(harmonic, "SMALL", 0)
-    monkeypatch.setattr(harmonic, "ISLANDS", 0)
+    monkeypatch.setattr(harmonic, "MAX_DENSE_ROWS", 0)
+    monkeypatch.setattr(harmonic, "MAX_ISLAND_ROWS", 0)
     for link, reachable in ((1e-3, True), (1e-5, True), (1e-8, False), (1e-30, False)):
         W, labeled, Y = weakly_joined(link)
         found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(1), tol=1e-6, max_iter=500)
@@ -193,7 +193,7 @@ def test_islands_are_eliminated_before_the_iteration(monkeypatch, link):
     labeled = labeled + 25 * (labeled < 25)
     labeled, first = np.unique(labeled, return_index=True)
     expected = solve_harmonic(W, labeled, Y[first], fallback=np.zeros(3)).x
-    monkeypatch.setattr(harmonic, "SMALL", 0)
+    monkeypatch.setattr(harmonic, "MAX_DENSE_ROWS", 0)
     found = solve_harmonic(sparse.csr_array(W), labeled, Y[first], fallback=np.zeros(3), tol=1e-9)
     assert found.status is Status.CONVERGED
     assert 0 < found.n_iter < 200
@@ -201,7 +201,7 @@ def test_islands_are_eliminated_before_the_iteration(monkeypatch, link):
 
 
 def test_an_island_that_hangs_on_less_than_a_number_is_said(monkeypatch):
-    monkeypatch.setattr(harmonic, "SMALL", 0)
+    monkeypatch.setattr(harmonic, "MAX_DENSE_ROWS", 0)
     W, labeled, Y = weakly_joined(np.nextafter(0.0, 1.0))
     found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(1))
     assert found.status is Status.PRECISION
@@ -210,7 +210,7 @@ def test_an_island_that_hangs_on_less_than_a_number_is_said(monkeypatch):
 
 
 def test_too_few_steps_are_said(monkeypatch):
-    monkeypatch.setattr(harmonic, "SMALL", 0)
+    monkeypatch.setattr(harmonic, "MAX_DENSE_ROWS", 0)
     W, labeled, Y = sample(12, n_labeled=2)
     found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(3), max_iter=3)
     assert found.status is Status.MAX_ITER
@@ -220,7 +220,7 @@ def test_too_few_steps_are_said(monkeypatch):
 
 
 def test_a_tolerance_out_of_reach_is_said(monkeypatch):
-    monkeypatch.setattr(harmonic, "SMALL", 0)
+    monkeypatch.setattr(harmonic, "MAX_DENSE_ROWS", 0)
     W, labeled, Y = sample(13)
     found = solve_harmonic(sparse.csr_array(W), labeled, Y, fallback=np.zeros(3), tol=1e-18)
     assert found.status is Status.PRECISION

@@ -9,7 +9,7 @@ from kernelweave.solvers.margin import (
     MarginRows,
     classification_rows,
     feasible_weights,
-    filled,
+    fill_box,
     margin_loss,
     one_class_rows,
     regression_rows,
@@ -93,7 +93,7 @@ def test_costs_too_small_for_weights_are_refused():
 @pytest.mark.parametrize("total", [0.0, 0.5, 1.7, 3.0])
 def test_weights_are_filled_up_or_shrunk_to_their_total_inside_their_box(total):
     upper = np.array([0.5, 1.5, 1.0])
-    weights = filled(np.array([0.5, 0.25, 0.0]), upper, total)
+    weights = fill_box(np.array([0.5, 0.25, 0.0]), upper, total)
     assert weights.sum() == pytest.approx(total)
     assert np.all((weights >= 0) & (weights <= upper))
 

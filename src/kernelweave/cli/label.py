@@ -19,7 +19,7 @@ from ..labeling.errors import Fault, TableError
 from ..labeling.job import Labeling, LabelingOptions, encode, fill_labels
 from ..labeling.table import Table, is_empty, read_table, write_filled
 from ..labeling.target import require_empty
-from ..persistence import load_with_about, packed, require_skops
+from ..persistence import load_with_about, pack, require_skops
 from .display import as_json, show_report, stages
 from .errors import BAD_OPTION, NO_MODEL, CommandError
 from .streams import as_text, can_show, work_is_done
@@ -90,7 +90,7 @@ def label(
         report = _record(data, options, unlabeled, done, extra)
         files = [(record, (as_json(report) + "\n").encode("utf-8", "backslashreplace"))]  # JSON has the same escapes
         if model is not None:
-            files.append((model, packed(done.model, target=target, task=done.report["task"], unlabeled=unlabeled)))
+            files.append((model, pack(done.model, target=target, task=done.report["task"], unlabeled=unlabeled)))
         write_all(files, lambda: write_filled(data, target, done.values.tolist(), extra, out, unlabeled))
     work_is_done()
     if json_:

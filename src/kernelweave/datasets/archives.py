@@ -47,7 +47,7 @@ def read_archive(path: Path) -> Arrays:
     """
     with open(path, "rb") as file:
         try:
-            return _arrays(zipfile.ZipFile(file))
+            return _read_arrays(zipfile.ZipFile(file))
         except TORN as error:
             raise ValueError(
                 f"'{path}' is not an archive of arrays: {error}. Replace it by a sound copy, or delete it."
@@ -94,7 +94,7 @@ def canonical(arrays: Mapping[str, NDArray[Any]]) -> Arrays:
         }
 
 
-def _arrays(archive: zipfile.ZipFile) -> Arrays:
+def _read_arrays(archive: zipfile.ZipFile) -> Arrays:
     members = archive.infolist()
     size = sum(member.file_size for member in members)
     if size > MAX_BYTES or len(members) > MAX_ARRAYS:
@@ -102,10 +102,10 @@ def _arrays(archive: zipfile.ZipFile) -> Arrays:
             f"it unpacks to {len(members)} arrays of {size} bytes; {MAX_ARRAYS} of {MAX_BYTES} are allowed"
         )
     # zipfile gives out no more bytes than the directory says, and checks their CRC
-    return {member.filename.removesuffix(".npy"): _array(archive.read(member)) for member in members}
+    return {member.filename.removesuffix(".npy"): _read_array(archive.read(member)) for member in members}
 
 
-def _array(raw: bytes) -> NDArray[Any]:
+def _read_array(raw: bytes) -> NDArray[Any]:
     """The array in the bytes of an ``.npy`` file, whose header must not promise more than there is."""
     file = io.BytesIO(raw)
     version = np.lib.format.read_magic(file)

@@ -55,8 +55,8 @@ def make_g50c_like(n_samples: int = 550, *, random_state: Seed = None) -> Bunch:
     rng = np.random.default_rng(random_state)
     distance = 2.0 * norm.isf(G50C_BAYES_ERROR)
     step = np.full(G50C_COLUMNS, distance / np.sqrt(G50C_COLUMNS))
-    X, y = _gaussians(n_samples, np.stack([-step / 2.0, step / 2.0]), np.array([-1, 1]), rng)
-    return _bunch(X, y, "two Gaussians in 50 dimensions by the recipe of G50C", bayes_error=G50C_BAYES_ERROR)
+    X, y = _draw_gaussians(n_samples, np.stack([-step / 2.0, step / 2.0]), np.array([-1, 1]), rng)
+    return _make_bunch(X, y, "two Gaussians in 50 dimensions by the recipe of G50C", bayes_error=G50C_BAYES_ERROR)
 
 
 def make_g241c_like(n_samples: int = 1500, *, random_state: Seed = None) -> Bunch:
@@ -70,10 +70,10 @@ def make_g241c_like(n_samples: int = 1500, *, random_state: Seed = None) -> Bunc
     (100, 241)
     """
     rng = np.random.default_rng(random_state)
-    (step,) = G241C_DISTANCE * _directions(1, rng)
-    X, y = _gaussians(n_samples, np.stack([-step / 2.0, step / 2.0]), np.array([-1, 1]), rng)
+    (step,) = G241C_DISTANCE * _draw_directions(1, rng)
+    X, y = _draw_gaussians(n_samples, np.stack([-step / 2.0, step / 2.0]), np.array([-1, 1]), rng)
     error = float(norm.sf(G241C_DISTANCE / 2.0))
-    return _bunch(_standardized(X), y, "two Gaussians in 241 dimensions by the recipe of g241c", bayes_error=error)
+    return _make_bunch(_standardize(X), y, "two Gaussians in 241 dimensions by the recipe of g241c", bayes_error=error)
 
 
 def make_g241n_like(n_samples: int = 1500, *, random_state: Seed = None) -> Bunch:
@@ -89,13 +89,13 @@ def make_g241n_like(n_samples: int = 1500, *, random_state: Seed = None) -> Bunc
     (100, 241)
     """
     rng = np.random.default_rng(random_state)
-    between, first, second = _directions(3, rng)
+    between, first, second = _draw_directions(3, rng)
     origin, far = np.zeros(G241_COLUMNS), G241N_PAIR_DISTANCE * between
     centers = np.stack([origin, origin + G241N_DISTANCE * first, far, far + G241N_DISTANCE * second])
-    X, number = _gaussians(n_samples, centers, np.arange(4), rng)
+    X, number = _draw_gaussians(n_samples, centers, np.arange(4), rng)
     y = np.array([1, -1, 1, -1])[number]
     what = "two misleading pairs of Gaussians in 241 dimensions by the recipe of g241n"
-    return _bunch(_standardized(X), y, what, pair=number // 2)
+    return _make_bunch(_standardize(X), y, what, pair=number // 2)
 
 
 def make_waveform_like(n_samples: int = 5000, *, random_state: Seed = None) -> Bunch:
@@ -130,10 +130,10 @@ def make_waveform_like(n_samples: int = 5000, *, random_state: Seed = None) -> B
     a, b = np.array(WAVEFORM_MIXES)[y].T
     u = rng.random((n_samples, 1))
     X = u * waves[a] + (1.0 - u) * waves[b] + rng.standard_normal((n_samples, WAVEFORM_COLUMNS))
-    return _bunch(X, y, "noisy waves at 21 points by Breiman's recipe")
+    return _make_bunch(X, y, "noisy waves at 21 points by Breiman's recipe")
 
 
-def _gaussians(
+def _draw_gaussians(
     n_samples: int, centers: Matrix, labels: NDArray[np.int64], rng: np.random.Generator
 ) -> tuple[Matrix, NDArray[np.int64]]:
     """Rows around the centers, in equal shares up to one and in random order, and the label of each one's center."""
@@ -142,17 +142,17 @@ def _gaussians(
     return centers[number] + rng.standard_normal((n_samples, centers.shape[1])), labels[number]
 
 
-def _directions(n_directions: int, rng: np.random.Generator) -> Matrix:
+def _draw_directions(n_directions: int, rng: np.random.Generator) -> Matrix:
     """Random directions of length 1."""
     steps = rng.standard_normal((n_directions, G241_COLUMNS))
     return steps / np.linalg.norm(steps, axis=1, keepdims=True)
 
 
-def _standardized(X: Matrix) -> Matrix:
+def _standardize(X: Matrix) -> Matrix:
     return (X - X.mean(axis=0)) / X.std(axis=0)
 
 
-def _bunch(X: Matrix, y: NDArray[np.int64], what: str, **more: Any) -> Bunch:
+def _make_bunch(X: Matrix, y: NDArray[np.int64], what: str, **more: Any) -> Bunch:
     names = np.unique(y).astype(str)
     text = f"A generated sample: {what}, {len(y)} rows. It is not the published sample, whose numbers it cannot give."
     return Bunch(data=X, target=y, target_names=names, DESCR=text, **more)

@@ -87,30 +87,30 @@ def load(name: str, *, dtype: DTypeLike = np.float64, download_if_missing: bool 
         hint = f" Did you mean {' or '.join(map(repr, near))}?" if near else ""
         raise ValueError(f"There is no set {name!r}.{hint} list_datasets() has all {len(names)}.")
     stored = STORED[record.of] if isinstance(record, Variant) else STORED[name]
-    bunch = _bunch(_arrays(stored, download_if_missing), np.dtype(dtype))
+    bunch = _make_bunch(_find_arrays(stored, download_if_missing), np.dtype(dtype))
     if isinstance(record, Variant):
         bunch = record.derive(bunch)
     bunch.update(target_names=np.array(record.target_names), DESCR=record.description)
     return bunch
 
 
-def _arrays(record: Stored, download_if_missing: bool) -> Arrays:
+def _find_arrays(record: Stored, download_if_missing: bool) -> Arrays:
     """The arrays of a stored set, from the first place that has them."""
     file = f"{record.name}.npz"
     folder = os.environ.get("KERNELWEAVE_DATA")
     if folder and (given := Path(folder).expanduser() / file).is_file():
-        return _checked(record, read_archive(given), f"'{given}'")
+        return _check_arrays(record, read_archive(given), f"'{given}'")
     if record.bundled is not None:
-        return _checked(record, record.bundled(), "what scikit-learn brings along")
-    cached = _cache() / file
+        return _check_arrays(record, record.bundled(), "what scikit-learn brings along")
+    cached = _cache_folder() / file
     if cached.is_file():
-        return _checked(record, read_archive(cached), f"'{cached}'")
+        return _check_arrays(record, read_archive(cached), f"'{cached}'")
     if record.openml is not None and download_if_missing:
-        return _downloaded(record, record.openml, cached)
-    raise FileNotFoundError(f"The set {record.name!r} is not on this machine. " + " ".join(_ways(record)))
+        return _download(record, record.openml, cached)
+    raise FileNotFoundError(f"The set {record.name!r} is not on this machine. " + " ".join(_list_ways(record)))
 
 
-def _cache() -> Path:
+def _cache_folder() -> Path:
     own = os.environ.get("KERNELWEAVE_CACHE")
     if own:
         return Path(own).expanduser()
@@ -118,16 +118,16 @@ def _cache() -> Path:
     return Path(os.environ.get("SCIKIT_LEARN_DATA") or "~/scikit_learn_data").expanduser() / "kernelweave"
 
 
-def _downloaded(record: Stored, source: openml.OpenML, cached: Path) -> Arrays:
+def _download(record: Stored, source: openml.OpenML, cached: Path) -> Arrays:
     """The arrays from OpenML, once they are in the cache."""
     try:
         arrays = openml.fetch(record.name, source)
     except Exception as error:  # a server may send anything, and parsers have errors of their own
         raise FileNotFoundError(
             f"The set {record.name!r} is not on this machine, and OpenML did not give it: {error}. "
-            + " ".join(_ways(record))
+            + " ".join(_list_ways(record))
         ) from error
-    checked = _checked(record, arrays, f"set {source.data_id} of OpenML")
+    checked = _check_arrays(record, arrays, f"set {source.data_id} of OpenML")
     try:
         write_archive(cached, arrays)
     except OSError as error:
@@ -138,7 +138,7 @@ def _downloaded(record: Stored, source: openml.OpenML, cached: Path) -> Arrays:
     return checked
 
 
-def _ways(record: Stored) -> Iterator[str]:
+def _list_ways(record: Stored) -> Iterator[str]:
     """What the user can do, one sentence a way."""
     folder = os.environ.get("KERNELWEAVE_DATA")
     now = f"it is {folder!r}, without that file" if folder else "it is not set"
@@ -148,11 +148,11 @@ def _ways(record: Stored) -> Iterator[str]:
     else:
         yield (
             f"or let load fetch set {record.openml.data_id} from OpenML (download_if_missing=True, with a network) "
-            f"into the cache '{_cache()}', which KERNELWEAVE_CACHE names."
+            f"into the cache '{_cache_folder()}', which KERNELWEAVE_CACHE names."
         )
 
 
-def _checked(record: Stored, arrays: Arrays, place: str) -> Arrays:
+def _check_arrays(record: Stored, arrays: Arrays, place: str) -> Arrays:
     """The arrays in their canonical form, if they are the set of that name."""
     arrays = canonical(arrays)
     missing = [] if "X" in arrays else [key for key in SPARSE if key not in arrays]
@@ -165,16 +165,16 @@ def _checked(record: Stored, arrays: Arrays, place: str) -> Arrays:
     shape = arrays["X"].shape if "X" in arrays else tuple(arrays["X_shape"].ravel().tolist())
     if shape != (record.n_rows, record.n_columns):
         raise ValueError(f"The set {record.name!r} in {place} has the shape {shape}, but {expected}. {advice}")
-    found = checksum(arrays)
-    if found != record.checksum:
+    actual = checksum(arrays)
+    if actual != record.checksum:
         raise ValueError(
             f"The set {record.name!r} in {place} is not the one that is meant by that name: its checksum is "
-            f"{found[:12]}..., expected {record.checksum[:12]}.... {advice}"
+            f"{actual[:12]}..., expected {record.checksum[:12]}.... {advice}"
         )
     return arrays
 
 
-def _bunch(arrays: Arrays, dtype: np.dtype[Any]) -> Bunch:
+def _make_bunch(arrays: Arrays, dtype: np.dtype[Any]) -> Bunch:
     """The arrays under the names that users see."""
     if "X" in arrays:
         data = arrays["X"].astype(dtype, copy=False)

@@ -65,15 +65,15 @@ def fetch(name: str, source: OpenML) -> Arrays:
     Whatever goes wrong, on the way or in what came, is an exception of some kind: a server may send anything.
     """
     parser = "pandas" if importlib.util.find_spec("pandas") else "liac-arff"
-    with tempfile.TemporaryDirectory() as folder, _bounded(source.max_bytes), warnings.catch_warnings():
+    with tempfile.TemporaryDirectory() as folder, _bound_reading(source.max_bytes), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it warns before it tries again, and raises in the end
-        found = fetch_openml(
+        fetched = fetch_openml(
             data_id=source.data_id, data_home=folder, as_frame=False, parser=parser, n_retries=1, delay=0.5
         )
-    return _converted(name, source, found.data, found.target)
+    return _convert(name, source, fetched.data, fetched.target)
 
 
-def _converted(name: str, source: OpenML, data: Any, target: Any) -> Arrays:
+def _convert(name: str, source: OpenML, data: Any, target: Any) -> Arrays:
     X = np.asarray(data)
     texts = [str(label).strip("'\"") for label in target]
     unknown = sorted(set(texts) - set(source.labels))
@@ -96,7 +96,7 @@ def _converted(name: str, source: OpenML, data: Any, target: Any) -> Arrays:
 
 
 @contextmanager
-def _bounded(max_bytes: int) -> Iterator[None]:
+def _bound_reading(max_bytes: int) -> Iterator[None]:
     """Let ``fetch_openml`` read at most so many bytes, from the web only.
 
     It has no such limit of its own. The function replaced is the one that scikit-learn's tests replace, too; a lock

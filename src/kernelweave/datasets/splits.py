@@ -68,11 +68,11 @@ def draw_labels(
             f"draw_labels needs n_labeled or per_class, and not both, got n_labeled={n_labeled!r} and "
             f"per_class={per_class!r}. n_labeled draws from all rows, per_class from each class."
         )
-    codes, classes = _codes(y)
+    codes, classes = _encode(y)
     members = [np.flatnonzero(codes == code) for code in range(len(classes))]
     rng = np.random.default_rng(random_state)
     if n_labeled is None:
-        counts = _counts(per_class, classes, members)
+        counts = _count_rows(per_class, classes, members)
         drawn = np.concatenate(
             [rng.choice(rows, count, replace=False) for rows, count in zip(members, counts, strict=True)]
         )
@@ -133,7 +133,7 @@ def split(
             f"The parts need {sum(sizes.values())} rows ({wanted}), and y has {n_rows}. Ask for fewer; "
             "n_unlabeled=None takes what is left."
         )
-    order = _order(y, n_rows, stratify, np.random.default_rng(random_state))
+    order = _order_rows(y, n_rows, stratify, np.random.default_rng(random_state))
     sizes.setdefault("unlabeled", n_rows - sum(sizes.values()))
     parts, begin = {}, 0
     for name in ("test", "validation", "labeled", "unlabeled"):
@@ -142,12 +142,12 @@ def split(
     return Bunch(**{name: parts[name] for name in ("labeled", "unlabeled", "validation", "test")})
 
 
-def _order(y: ArrayLike, n_rows: int, stratify: bool, rng: np.random.Generator) -> Rows:
+def _order_rows(y: ArrayLike, n_rows: int, stratify: bool, rng: np.random.Generator) -> Rows:
     """A random order of all rows, of which any run is stratified if that is asked for."""
     order = rng.permutation(n_rows)
     if not stratify:
         return order
-    codes, _ = _codes(y)
+    codes, _ = _encode(y)
     shuffled = codes[order]
     place = np.empty(n_rows)
     for code, size in enumerate(np.bincount(codes)):
@@ -155,7 +155,7 @@ def _order(y: ArrayLike, n_rows: int, stratify: bool, rng: np.random.Generator) 
     return order[np.argsort(place, kind="stable")]  # ties stay in random order
 
 
-def _codes(y: ArrayLike) -> tuple[Rows, NDArray[Any]]:
+def _encode(y: ArrayLike) -> tuple[Rows, NDArray[Any]]:
     values = np.asarray(y)
     if values.ndim != 1 or values.dtype.kind not in "biuUS":
         raise ValueError(
@@ -166,7 +166,7 @@ def _codes(y: ArrayLike) -> tuple[Rows, NDArray[Any]]:
     return codes, classes
 
 
-def _counts(per_class: int | Mapping[Any, int] | None, classes: NDArray[Any], members: list[Rows]) -> list[int]:
+def _count_rows(per_class: int | Mapping[Any, int] | None, classes: NDArray[Any], members: list[Rows]) -> list[int]:
     """How many rows of each class, in the order of `classes`."""
     names = classes.tolist()
     wanted: dict[Any, Any] = dict(per_class) if isinstance(per_class, Mapping) else dict.fromkeys(names, per_class)

@@ -35,38 +35,38 @@ class Variant(Dataset):
     derive: Derive = field(repr=False)
 
 
-def _rows(bunch: Bunch, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Bunch:
+def _take_rows(bunch: Bunch, rows: NDArray[np.intp] | NDArray[np.bool_]) -> Bunch:
     return Bunch(**{key: bunch[key][rows] for key in PER_ROW if key in bunch})
 
 
-def _pair(first: int, second: int) -> Derive:
+def _take_pair(first: int, second: int) -> Derive:
     def derive(bunch: Bunch) -> Bunch:
-        out = _rows(bunch, np.isin(bunch.target, (first, second)) & ~bunch.is_test)
+        out = _take_rows(bunch, np.isin(bunch.target, (first, second)) & ~bunch.is_test)
         return Bunch(data=out.data, target=np.where(out.target == second, 1, -1))
 
     return derive
 
 
-def _first(n_classes: int) -> Derive:
-    return lambda bunch: _rows(bunch, bunch.target < n_classes)
+def _take_first_classes(n_classes: int) -> Derive:
+    return lambda bunch: _take_rows(bunch, bunch.target < n_classes)
 
 
-def _odd_even(bunch: Bunch) -> Bunch:
+def _make_odd_even(bunch: Bunch) -> Bunch:
     return Bunch(**{**bunch, "target": np.where(bunch.target % 2 == 1, 1, -1)})
 
 
-def _odd_even_test(bunch: Bunch) -> Bunch:
-    out = _odd_even(_rows(bunch, bunch.is_test))
+def _make_odd_even_test(bunch: Bunch) -> Bunch:
+    out = _make_odd_even(_take_rows(bunch, bunch.is_test))
     return Bunch(data=out.data, target=out.target)
 
 
-def _without_column_1(bunch: Bunch) -> Bunch:
+def _drop_column_1(bunch: Bunch) -> Bunch:
     return Bunch(**{**bunch, "data": np.delete(bunch.data, 1, axis=1)})
 
 
-def _distinct(bunch: Bunch) -> Bunch:
+def _drop_repeated_rows(bunch: Bunch) -> Bunch:
     _, first = np.unique(bunch.data, axis=0, return_index=True)
-    return _rows(bunch, np.sort(first))
+    return _take_rows(bunch, np.sort(first))
 
 
 _USPS, _MNIST, _WIFI = STORED["usps_full"], STORED["mnist14k"], STORED["wifi_icdm2007"]
@@ -75,7 +75,7 @@ _VARIANTS = (
         Variant(
             name=f"usps_{a}v{b}",
             of="usps_full",
-            derive=_pair(a, b),
+            derive=_take_pair(a, b),
             n_rows=sum(counts),
             n_columns=256,
             class_counts=counts,
@@ -87,7 +87,7 @@ _VARIANTS = (
     Variant(
         name="usps_odd_even",
         of="usps_full",
-        derive=_odd_even_test,
+        derive=_make_odd_even_test,
         n_rows=2007,
         n_columns=256,
         class_counts=(1093, 914),
@@ -98,7 +98,7 @@ _VARIANTS = (
         Variant(
             name=f"usps_{n_classes}_classes",
             of="usps_full",
-            derive=_first(n_classes),
+            derive=_take_first_classes(n_classes),
             n_rows=sum(_USPS.class_counts[:n_classes]),
             n_columns=256,
             class_counts=_USPS.class_counts[:n_classes],
@@ -111,7 +111,7 @@ _VARIANTS = (
     Variant(
         name="mnist_odd_even",
         of="mnist14k",
-        derive=_odd_even,
+        derive=_make_odd_even,
         n_rows=14000,
         n_columns=784,
         class_counts=(sum(_MNIST.class_counts[0::2]), sum(_MNIST.class_counts[1::2])),
@@ -122,7 +122,7 @@ _VARIANTS = (
     Variant(
         name="ionosphere_33",
         of="ionosphere",
-        derive=_without_column_1,
+        derive=_drop_column_1,
         n_rows=351,
         n_columns=33,
         class_counts=(126, 225),
@@ -132,7 +132,7 @@ _VARIANTS = (
     Variant(
         name="wifi_icdm2007_distinct",
         of="wifi_icdm2007",
-        derive=_distinct,
+        derive=_drop_repeated_rows,
         n_rows=1385,
         n_columns=101,
         target_names=_WIFI.target_names,

@@ -9,11 +9,11 @@ from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 from sklearn.preprocessing import normalize
 
-from ..kernels.bandwidth import far_columns, shifted
+from ..kernels.bandwidth import far_columns, shift_columns
 from ..kernels.base import BoundKernel, batches
 from ..kernels.votes import VoteFeatures
 
-NO_LENGTH = 1e-140  # a unit of lengths that are zero: all but the nearest rows are too far, and squares stay in range
+MIN_LENGTH = 1e-140  # a unit of lengths that are zero: all but the nearest rows are too far, and squares stay in range
 
 
 class NeighborMeans:
@@ -33,7 +33,7 @@ class NeighborMeans:
         elif metric == "euclidean":
             self.size = float(abs(X).max()) or 1.0
             self.moved, self.origin = far_columns(X.astype(np.float64) / self.size)
-        self.points = self._placed(X)
+        self.points = self._place_rows(X)
         self.n_neighbors = min(int(n_neighbors), X.shape[0])
         self._built: NearestNeighbors | None = None
 
@@ -53,21 +53,21 @@ class NeighborMeans:
         if self.edge_weights == "self_tuning" and len(self.reach) > 1:
             n_neighbors = min(self.n_neighbors, len(self.reach) - 1)
             self.reach = self.search.kneighbors(n_neighbors=n_neighbors)[0][:, -1]
-            self.reach[self.reach == 0.0] = NO_LENGTH
+            self.reach[self.reach == 0.0] = MIN_LENGTH
         if self.edge_weights == "gaussian":
-            self.unit = self._mean_length(W)
+            self.unit = self._measure_mean_length(W)
 
-    def _mean_length(self, W: sparse.csr_array) -> float:
+    def _measure_mean_length(self, W: sparse.csr_array) -> float:
         """Return the mean length of the edges, which their Gaussian weights tell."""
         logarithms = -np.log(W.data)
         if (logarithms > 0.0).any():  # edges between equal rows have none and tell nothing
             edge = int(np.where(logarithms > 0.0, np.abs(logarithms - 0.5), np.inf).argmin())  # not short, not faint
-            return float(self._lengths(W, edge, edge + 1)[0] / np.sqrt(2.0 * logarithms[edge]))
+            return float(self._measure_edges(W, edge, edge + 1)[0] / np.sqrt(2.0 * logarithms[edge]))
         # Edges of weight one have no length, or one that is nothing against the mean.
-        parts = (self._lengths(W, part.start, part.stop) for part in batches(W.nnz, 4 * self.points.shape[1]))
-        return 1.0 if any(lengths.any() for lengths in parts) else NO_LENGTH
+        parts = (self._measure_edges(W, part.start, part.stop) for part in batches(W.nnz, 4 * self.points.shape[1]))
+        return 1.0 if any(lengths.any() for lengths in parts) else MIN_LENGTH
 
-    def _lengths(self, W: sparse.csr_array, start: int, stop: int) -> np.ndarray:
+    def _measure_edges(self, W: sparse.csr_array, start: int, stop: int) -> np.ndarray:
         """Return the lengths of some edges, in the order that they are stored."""
         first = np.searchsorted(W.indptr, np.arange(start, stop), side="right") - 1
         step = self.points[first] - self.points[W.indices[start:stop]]
@@ -78,18 +78,18 @@ class NeighborMeans:
         out = np.empty((X.shape[0], values.shape[1]))
         for rows in batches(X.shape[0], self.n_neighbors * (values.shape[1] + 4) + X.shape[1]):
             new = X[rows].toarray() if sparse.issparse(X) and not sparse.issparse(self.points) else X[rows]
-            distances, neighbors = self.search.kneighbors(self._placed(new))  # placed as the rows were
+            distances, neighbors = self.search.kneighbors(self._place_rows(new))  # placed as the rows were
             weights = self._weigh(distances, neighbors)
             weights /= weights.sum(axis=1, keepdims=True)
             out[rows] = np.einsum("ij,ijc->ic", weights, values[neighbors])
         return out
 
-    def _placed(self, X: Any) -> Any:
+    def _place_rows(self, X: Any) -> Any:
         X = X.astype(np.float64)
         if self.metric == "cosine":
             return normalize(normalize(X, norm="max"))  # first the largest entry, lest squares overflow
         X = X / self.size - self.center if not sparse.issparse(X) else X / self.size
-        return shifted(X, self.moved, self.origin) if len(self.moved) else X
+        return shift_columns(X, self.moved, self.origin) if len(self.moved) else X
 
     def _weigh(self, distances: np.ndarray, neighbors: np.ndarray) -> np.ndarray:
         if self.edge_weights == "binary":

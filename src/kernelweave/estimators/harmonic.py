@@ -34,7 +34,7 @@ REMEDIES = {
         'edge_weights="self_tuning" or "binary".'
     ),
 }
-MATRICES = 4  # of all rows by all rows, that an elimination has in memory
+N_MATRICES = 4  # of all rows by all rows, that an elimination has in memory
 GRAPH_CONSTRAINTS = {
     "n_neighbors": COUNT,
     "kernel": READ_LATER,
@@ -363,12 +363,12 @@ def join_rows(
     """Join all pairs of rows by a kernel, or each with its nearest neighbours where there is none."""
     if kernel is not None:
         require_memory(
-            8 * MATRICES * sample.n_rows**2,
+            8 * N_MATRICES * sample.n_rows**2,
             f"{owner} joins all pairs of {sample.n_rows:,} rows where a kernel is given",
             "Pass kernel=None for the graph of nearest neighbours, or fewer rows.",
         )
         bound = bind(KernelLibrary([kernel]), sample, rng).kernels[0]
-        return Graph(_similarities(owner, bound, repr(kernel)), KernelMeans(bound))
+        return Graph(_read_similarities(owner, bound, repr(kernel)), KernelMeans(bound))
     means = NeighborMeans(sample.X, n_neighbors, neighbor_metric(metric, None, sample.X), edge_weights)
     W = neighbor_graph(means.points, n_neighbors, edge_weights=edge_weights, rng=rng)
     means.learn_lengths(W)
@@ -377,42 +377,42 @@ def join_rows(
 
 def spread_values(graph: Graph, labeled: np.ndarray, values: np.ndarray, tol: float, max_iter: int) -> HarmonicFit:
     """Return the harmonic function with these values at the labelled rows; warn where it is not accurate enough."""
-    found = solve_harmonic(graph.W, labeled, values, fallback=values.mean(axis=0), tol=tol, max_iter=max_iter)
-    if found.status in REMEDIES:
+    result = solve_harmonic(graph.W, labeled, values, fallback=values.mean(axis=0), tol=tol, max_iter=max_iter)
+    if result.status in REMEDIES:
         warn_caller(
-            f"{found.status.value} Bound on the errors of the harmonic function, relative to its range: "
-            f"{found.error:.1e}, asked for: {tol:.1e}. {REMEDIES[found.status]}",
+            f"{result.status.value} Bound on the errors of the harmonic function, relative to its range: "
+            f"{result.error:.1e}, asked for: {tol:.1e}. {REMEDIES[result.status]}",
             ConvergenceWarning,
         )
     return HarmonicFit(
-        harmonic=found.x,
-        unreached=found.unreached,
-        error_bound=float(found.error),
-        objective=found.objective,
-        certificate=found.certificate,
-        status=found.status,
-        n_iter=max(1, found.n_iter),
+        harmonic=result.x,
+        unreached=result.unreached,
+        error_bound=float(result.error),
+        objective=result.objective,
+        certificate=result.certificate,
+        status=result.status,
+        n_iter=max(1, result.n_iter),
     )
 
 
-def weigh_classes(fit: HarmonicFit, found: Partition, shares: np.ndarray | None, *, balanced: bool) -> ClassFit:
+def weigh_classes(fit: HarmonicFit, known: Partition, shares: np.ndarray | None, *, balanced: bool) -> ClassFit:
     """Weigh the classes such that their masses on unlabelled rows are their shares, by default those of the labels.
 
     Rows that no path of edges joins to a labelled one get the shares themselves.
     """
     if shares is None:
-        shares = np.bincount(found.codes) / found.n_labeled
+        shares = np.bincount(known.codes) / known.n_labeled
     values = fit.harmonic.copy()
-    mass = values[np.setdiff1d(found.unlabeled, fit.unreached)].sum(axis=0)
-    factors = np.ones(found.n_classes)
+    mass = values[np.setdiff1d(known.unlabeled, fit.unreached)].sum(axis=0)
+    factors = np.ones(known.n_classes)
     if balanced and mass.any():
         factors = np.divide(shares, mass, out=np.zeros(len(mass)), where=mass > 0.0)
         factors[mass == 0.0] = factors.max()  # the class has labelled rows only
         factors = factors / factors.max()
     values[fit.unreached] = shares / factors / np.sum(shares / factors)
     probabilities = distributions(values, factors)
-    probabilities[found.labeled] = found.indicator()
-    classes = found.classes.copy()
+    probabilities[known.labeled] = known.indicator()
+    classes = known.classes.copy()
     return ClassFit(classes, values, factors, probabilities, classes[probabilities.argmax(axis=1)])
 
 
@@ -422,7 +422,7 @@ def distributions(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
     return weighted / weighted.sum(axis=1, keepdims=True)
 
 
-def _similarities(owner: str, kernel: BoundKernel, name: str) -> np.ndarray:
+def _read_similarities(owner: str, kernel: BoundKernel, name: str) -> np.ndarray:
     """Return the kernel at all rows as weights of edges; refuse one that is none."""
     K = kernel.block(ALL, ALL)
     W = K.astype(np.float64, copy=False)

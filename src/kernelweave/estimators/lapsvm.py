@@ -10,7 +10,7 @@ from ..kernels.manifold import ManifoldKernel
 from ..labels import partition
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
 from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions, classification_problem, fit_machine
-from .shared.outputs import KernelClassifier, transduced_classes
+from .shared.outputs import KernelClassifier, transduce_classes
 from .shared.sample import bind, read_sample
 
 
@@ -152,13 +152,13 @@ class LapSVMClassifier(KernelClassifier):
             memory_advice="SSMKClassifier, which reads kernels by blocks",
         )
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
-        library = self._deformed(sample.X)
+        library = self._make_library(sample.X)
         bound = bind(library, sample, self._rng())
         fit = fit_machine(bound, sample, classification_problem(sample, self.C, self.class_weight), options)
-        transduction = transduced_classes(fit.expansion(sample.rows.X), sample)
+        transduction = transduce_classes(fit.expansion(sample.rows.X), sample)
         return self._keep(sample, library, fit, classes_=sample.partition.classes.copy(), transduction_=transduction)
 
-    def _deformed(self, X: Any) -> KernelLibrary:
+    def _make_library(self, X: Any) -> KernelLibrary:
         """Return the deformed kernel for such rows."""
         recipe = ManifoldKernel(
             given_kernel(type(self).__name__, self.kernel, X),
@@ -171,4 +171,4 @@ class LapSVMClassifier(KernelClassifier):
         return KernelLibrary([recipe])
 
     def _allows_missing(self) -> bool:
-        return self._deformed(None).allows_missing  # the neighbour graph may need what the kernel does without
+        return self._make_library(None).allows_missing  # the neighbour graph may need what the kernel does without

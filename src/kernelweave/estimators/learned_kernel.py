@@ -8,18 +8,18 @@ from sklearn.base import clone
 from sklearn.utils import Tags
 
 from ..kernels.defaults import deformed_kernels
-from ..kernels.manifold import EXACT_ROWS
+from ..kernels.manifold import MAX_EXACT_ROWS
 from ..kernels.pointwise import RBF, Linear, rbf_family
 from ..labels import partition, partition_targets
 from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER, one_of, require
 from .kernel_learners import AlignedKernelLearner, LabelAwareKernelLearner, Learner
 from .shared.learned_machine import ClassProblem, LearnedMachineOptions, NumberProblem, fit_learned_machine
-from .shared.outputs import KernelClassifier, KernelRegressor, transduced_classes, transduced_numbers
+from .shared.outputs import KernelClassifier, KernelRegressor, transduce_classes, transduce_numbers
 from .shared.sample import class_weights, read_sample
-from .shared.target import Target, target_of
+from .shared.target import Target, read_target
 
-MOST_VECTORS, N_LANDMARKS = 150, 300  # of the default learner with eigenvectors; landmarks above 2000 rows
-NARROW = 20.0  # times the usual gamma: narrow kernels of the default for numbers
+MAX_VECTORS, N_LANDMARKS = 150, 300  # of the default learner with eigenvectors; landmarks above 2000 rows
+NARROW_MULTIPLE = 20.0  # times the usual gamma: narrow kernels of the default for numbers
 LEARNED_CONSTRAINTS = {
     "learner": READ_LATER,
     "C": POSITIVE | one_of("cv"),
@@ -134,7 +134,7 @@ class LearnedKernelClassifier(KernelClassifier):
         self._check_parameters()
         options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)
         sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled), sample_weight)
-        labels, weight, target = sample.partition, sample.labeled_weight, target_of(sample)
+        labels, weight, target = sample.partition, sample.labeled_weight, read_target(sample)
         learners = copy_learners(options.owner, self.learner, sample.X, target)
         factor = class_weights(self.class_weight, labels, weight)
         problem = ClassProblem(labels.one_vs_rest(), labels.codes, weight, factor)
@@ -146,7 +146,7 @@ class LearnedKernelClassifier(KernelClassifier):
             fit,
             learner_=learners[fit.place].keep_kernel(sample, fit.kernel),
             classes_=labels.classes.copy(),
-            transduction_=transduced_classes(fit.values, sample),
+            transduction_=transduce_classes(fit.values, sample),
         )
 
     def _allows_missing(self) -> bool:
@@ -231,7 +231,7 @@ class LearnedKernelRegressor(KernelRegressor):
         self._check_parameters()
         options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)
         sample = read_sample(self._read_rows(X), partition_targets(y, several=True), sample_weight)
-        targets, target = sample.partition.targets, target_of(sample)
+        targets, target = sample.partition.targets, read_target(sample)
         learners = copy_learners(options.owner, self.learner, sample.X, target)
         unit = target.deviation if targets.ndim == 2 else float(target.deviation[0])
         columns = targets.reshape(len(targets), -1)
@@ -243,7 +243,7 @@ class LearnedKernelRegressor(KernelRegressor):
             fit.kernel.library,
             fit,
             learner_=learners[fit.place].keep_kernel(sample, fit.kernel),
-            transduction_=transduced_numbers(fit.values, sample),
+            transduction_=transduce_numbers(fit.values, sample),
         )
 
     def _allows_missing(self) -> bool:
@@ -295,18 +295,18 @@ def default_learners(X: Any, target: Target) -> list[Learner]:
     )
     wide = AlignedKernelLearner([Linear(), RBF(multiple=0.1)], weighting="align")
     spectral = LabelAwareKernelLearner(
-        n_eigenvectors=min(MOST_VECTORS, -(-n_rows // 10)),
+        n_eigenvectors=min(MAX_VECTORS, -(-n_rows // 10)),
         leave_one_out=leave_one_out,
         ridge=0.1,
-        n_landmarks=None if n_rows <= EXACT_ROWS else N_LANDMARKS,
+        n_landmarks=None if n_rows <= MAX_EXACT_ROWS else N_LANDMARKS,
     )
     if target.is_classes:
         return [many, wide, spectral]
     narrow = LabelAwareKernelLearner(
-        RBF(multiple=NARROW),
+        RBF(multiple=NARROW_MULTIPLE),
         n_eigenvectors=0,
         leave_one_out=leave_one_out,
         weighting="align",
-        extra_kernels=rbf_family((5.0, NARROW)),
+        extra_kernels=rbf_family((5.0, NARROW_MULTIPLE)),
     )
     return [many, wide, spectral, narrow]

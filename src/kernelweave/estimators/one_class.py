@@ -16,7 +16,7 @@ from .shared.base import KernelEstimator
 from .shared.cg_boost import CG_BOOST_CONSTRAINTS, NU, fit_cg_boost, precisions
 from .shared.sample import read_sample
 
-BORDER = 1e-9  # of the largest value: rows on the border are inside, whatever rounding says
+BORDER_ROUNDING = 1e-9  # of the largest value: rows on the border are inside, whatever rounding says
 
 
 class CGBoostOneClass(OutlierMixin, KernelEstimator):
@@ -144,7 +144,7 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         problems = [one_class_rows(len(cost), cost)]
         params = self._parameters() | {"kernels": as_library(self.kernels, novelty_library())}
         library, (fit,) = fit_cg_boost(owner, params, sample, [problems], rng, chooses_margin=True)
-        offset = float(fit.rho[0] - BORDER * np.abs(fit.expansion(sample.X)).max())
+        offset = float(fit.rho[0] - BORDER_ROUNDING * np.abs(fit.expansion(sample.X)).max())
         return self._keep(sample, library, fit, offset_=offset)
 
     def score_samples(self, X: Any) -> np.ndarray:

@@ -27,7 +27,7 @@ from ..parameters import (
 from ..solvers.result import FitState
 from ..warn import warn_caller
 from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
-from .shared.outputs import KernelClassifier, transduced_classes
+from .shared.outputs import KernelClassifier, transduce_classes
 from .shared.sample import bind, read_sample
 
 MAX_DEVIATION_RATIO = 20.0  # of the deviation of a column to that of most, above which scales hardly match
@@ -222,7 +222,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
             fit.centers,
             fit.outcome,
             classes_=sample.partition.classes.copy(),
-            transduction_=transduced_classes(values, sample),
+            transduction_=transduce_classes(values, sample),
             _spread=fit.centers.spread,
         )
 

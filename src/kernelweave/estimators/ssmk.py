@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Self
 
-from ..kernels.defaults import MANIFOLD_ROWS, as_library, mixture_library
+from ..kernels.defaults import MAX_MANIFOLD_ROWS, as_library, mixture_library
 from ..kernels.library import KernelLibrary
 from ..labels import partition, partition_targets
 from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER
@@ -18,7 +18,7 @@ from ..solvers.result import FitState
 from .shared.centers import Centers, choose_centers
 from .shared.formulation import Formulation
 from .shared.mixture import MIXTURE_CONSTRAINTS, fit_mixture, mixture_options
-from .shared.outputs import KernelClassifier, KernelRegressor, transduced_classes, transduced_numbers
+from .shared.outputs import KernelClassifier, KernelRegressor, transduce_classes, transduce_numbers
 from .shared.sample import bind, class_weights, read_sample
 
 
@@ -197,7 +197,7 @@ class SSMKClassifier(KernelClassifier):
         cost = self.C * weight * class_weights(self.class_weight, sample.partition, weight)
         problems = [classification_rows(signs, cost) for signs in sample.partition.one_vs_rest()]
         fit = fit_mixture(bound, centers, problems, options)
-        transduction = transduced_classes(fit.expansion(sample.rows.X), sample)
+        transduction = transduce_classes(fit.expansion(sample.rows.X), sample)
         return self._keep(sample, library, fit, classes_=sample.partition.classes.copy(), transduction_=transduction)
 
 
@@ -305,7 +305,7 @@ class SSMKRegressor(KernelRegressor):
         bound = bind(library, centers.sample, rng, self.cache_size)
         problems = [regression_rows(sample.partition.targets, self.epsilon, self.C * sample.labeled_weight)]
         fit = fit_mixture(bound, centers, problems, options)
-        transduction = transduced_numbers(fit.expansion(sample.rows.X), sample)
+        transduction = transduce_numbers(fit.expansion(sample.rows.X), sample)
         return self._keep(sample, library, fit, transduction_=transduction)
 
 
@@ -314,7 +314,7 @@ def choose_columns(kernels: Any, centers: Centers) -> tuple[KernelLibrary, Cente
     if kernels is not None:
         return as_library(kernels), centers
     sample = centers.sample
-    if sample.partition.n_unlabeled and sample.n_rows > MANIFOLD_ROWS:
-        note = f"; no deformed kernels, since there are more than {MANIFOLD_ROWS:,} rows"
+    if sample.partition.n_unlabeled and sample.n_rows > MAX_MANIFOLD_ROWS:
+        note = f"; no deformed kernels, since there are more than {MAX_MANIFOLD_ROWS:,} rows"
         centers = replace(centers, scope=centers.scope + note)
     return mixture_library(sample.X, sample.partition.n_unlabeled), centers

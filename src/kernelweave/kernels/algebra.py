@@ -14,7 +14,7 @@ import numpy as np
 
 from .base import ALL, BoundKernel, Kernel, Rows, require_kernel
 
-SINGLE_RANGE = 1e15  # a factor up to this, or down to its inverse, leaves single precision room on both sides
+MAX_SINGLE_FACTOR = 1e15  # a factor up to this, or down to its inverse, leaves single precision room on both sides
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -45,7 +45,7 @@ class Scaled(Kernel):
         return BoundSum((self.kernel.bind(X, rng, sample_weight),), (self.factor,))
 
     def __repr__(self) -> str:
-        shown = f"({self.kernel!r})" if isinstance(self.kernel, Product) else _in_product(self.kernel)
+        shown = f"({self.kernel!r})" if isinstance(self.kernel, Product) else _format_factor(self.kernel)
         return f"{float(self.factor)!r} * {shown}"
 
 
@@ -113,7 +113,7 @@ class Product(_Composite):
         return BoundProduct(self._bind_terms(X, rng, sample_weight))
 
     def __repr__(self) -> str:
-        return " * ".join(_in_product(term) for term in self.terms)
+        return " * ".join(_format_factor(term) for term in self.terms)
 
 
 class BoundSum(BoundKernel):
@@ -126,29 +126,29 @@ class BoundSum(BoundKernel):
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
         """Return the weighted sum of the terms' blocks."""
-        return self._total(term.block(rows, cols) for term in self.terms)
+        return self._sum_parts(term.block(rows, cols) for term in self.terms)
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Return the weighted sum of the terms against new rows."""
-        return self._total(term.against(X_new, cols) for term in self.terms)
+        return self._sum_parts(term.against(X_new, cols) for term in self.terms)
 
     def diag(self) -> np.ndarray:
         """Return the weighted sum of the diagonals."""
-        return self._total(term.diag() for term in self.terms)
+        return self._sum_parts(term.diag() for term in self.terms)
 
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Return the weighted sum of the terms at each new row."""
-        return self._total(term.diag_against(X_new) for term in self.terms)
+        return self._sum_parts(term.diag_against(X_new) for term in self.terms)
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Restrict every term."""
         return BoundSum([term.restrict(rows) for term in self.terms], self.weights)
 
-    def _total(self, parts: Any) -> np.ndarray:
+    def _sum_parts(self, parts: Any) -> np.ndarray:
         total = None
         for part, weight in zip(parts, self.weights, strict=True):
             if weight != 1.0:
-                if not 1 / SINGLE_RANGE <= weight <= SINGLE_RANGE:
+                if not 1 / MAX_SINGLE_FACTOR <= weight <= MAX_SINGLE_FACTOR:
                     part = part.astype(np.float64, copy=False)
                 part *= weight
             if total is None:
@@ -195,5 +195,5 @@ def _terms(kernel: Kernel, kind: type[_Composite]) -> tuple[Kernel, ...]:
     return kernel.terms if isinstance(kernel, kind) else (kernel,)
 
 
-def _in_product(kernel: Kernel) -> str:
+def _format_factor(kernel: Kernel) -> str:
     return f"({kernel!r})" if isinstance(kernel, Sum | Scaled) else repr(kernel)

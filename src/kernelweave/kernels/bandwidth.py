@@ -9,7 +9,7 @@ r"""How wide is an RBF kernel: reference bandwidths and families around them.
 ========== ============================================================================================
 
 The mean needs no pair of rows, since :math:`\mathrm{mean}_{ij} \lVert x_i - x_j \rVert^2` is twice the sum of the
-columns' variances. The median is taken on a seeded subsample above ``SUBSAMPLE`` rows.
+columns' variances. The median is taken on a seeded subsample above ``MAX_MEDIAN_ROWS`` rows.
 
 Squared distances are :math:`|a|^2 + |b|^2 - 2 a^\top b`, which cancels where rows are far from zero against their
 distances. Hence dense rows are moved to a common origin first, and of sparse ones the columns that make them so: a mean
@@ -29,11 +29,11 @@ from sklearn.utils.sparsefuncs import mean_variance_axis
 # Scalers of scikit-learn take columns of such values for constant ones.
 UNIT_ADVICE = "Measure the features in another unit, such as X / numpy.abs(X).max(), before any other scaling."
 ROW_BLOCK = 8192  # rows read at a time
-SUBSAMPLE = 2000  # 2 million pairs: the median is then known to about 0.1 %
+MAX_MEDIAN_ROWS = 2000  # 2 million pairs: the median is then known to about 0.1 %
 EPS = float(np.finfo(np.float64).eps)
-LEAST = float(np.finfo(np.float64).tiny) / EPS  # of squares that keep their digits
-MOST = 1e-4 * float(np.finfo(np.float64).max)  # of squares, where some are larger than the mean
-FULL = 0.9  # share of the rows in which a column far from zero is stored, at least
+MIN_SQUARE = float(np.finfo(np.float64).tiny) / EPS  # of squares that keep their digits
+MAX_SQUARE = 1e-4 * float(np.finfo(np.float64).max)  # of squares, where some are larger than the mean
+MIN_STORED_SHARE = 0.9  # share of the rows in which a column far from zero is stored, at least
 # Squared mean of a column against its variance, and of such columns against the others: up to here a squared distance
 # loses four digits at most.
 FAR = 100.0
@@ -59,10 +59,10 @@ def reference_gamma(reference: str, X: Any, rng: np.random.Generator, sample_wei
     """
     with np.errstate(over="ignore", invalid="ignore"):
         squared = _REFERENCES[reference](X, rng, sample_weight)
-    if LEAST <= squared <= MOST:
+    if MIN_SQUARE <= squared <= MAX_SQUARE:
         return 1.0 / squared
     largest = largest_value(X) or 1.0
-    if _REFERENCES[reference](_in_unit(X, largest), np.random.default_rng(0), sample_weight) <= 0.0:
+    if _REFERENCES[reference](_divide_by_unit(X, largest), np.random.default_rng(0), sample_weight) <= 0.0:
         return 1.0
     kind = "small" if largest < 1.0 else "large"
     raise ValueError(
@@ -82,15 +82,17 @@ def reference_names() -> Sequence[str]:
 
 
 def _mean_squared_distance(X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> float:
-    return 2.0 * float(_means_and_variances(X, sample_weight)[1].sum())
+    return 2.0 * float(_measure_columns(X, sample_weight)[1].sum())
 
 
 def _median_squared_distance(X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> float:
     n_rows = X.shape[0]
     if n_rows < 2:
         return 0.0
-    kept = np.arange(n_rows) if n_rows <= SUBSAMPLE else np.sort(rng.choice(n_rows, SUBSAMPLE, replace=False))
-    sub, _ = _moved(*2 * (X[kept].astype(np.float64),))
+    kept = (
+        np.arange(n_rows) if n_rows <= MAX_MEDIAN_ROWS else np.sort(rng.choice(n_rows, MAX_MEDIAN_ROWS, replace=False))
+    )
+    sub, _ = _move_rows(*2 * (X[kept].astype(np.float64),))
     weight = np.ones(len(kept)) if sample_weight is None else np.asarray(sample_weight)[kept]
     first, second = np.triu_indices(len(kept), k=1)
     distances = squared_distances(sub, sub)[first, second]
@@ -105,7 +107,7 @@ def _median_squared_distance(X: Any, rng: np.random.Generator, sample_weight: np
 
 
 def _variance_times_columns(X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> float:
-    means, variances = _means_and_variances(X, sample_weight)
+    means, variances = _measure_columns(X, sample_weight)
     return X.shape[1] * float(variances.mean() + means.var())  # within plus between the columns
 
 
@@ -125,11 +127,11 @@ def squared_distances(A: Any, B: Any) -> np.ndarray:
     A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
     if min(A.shape[0], B.shape[0]) == 0:
         return np.empty((A.shape[0], B.shape[0]), dtype=dtype)
-    A, B = _moved(A, B)
+    A, B = _move_rows(A, B)
     size, norms_A, norms_B = 1.0, squared_norms(A), squared_norms(B)
     if not np.isfinite(max(norms_A.max(), norms_B.max())):  # inf - inf is no distance
         size = max(largest_value(A), largest_value(B))
-        A, B = _in_unit(A, size), _in_unit(B, size)
+        A, B = _divide_by_unit(A, size), _divide_by_unit(B, size)
         norms_A, norms_B = squared_norms(A), squared_norms(B)
     out = inner_products(A, B)
     out *= -2
@@ -141,7 +143,7 @@ def squared_distances(A: Any, B: Any) -> np.ndarray:
         return out.astype(dtype, copy=False)
 
 
-def _moved(A: Any, B: Any) -> tuple[Any, Any]:
+def _move_rows(A: Any, B: Any) -> tuple[Any, Any]:
     """Return rows, at least one of each, whose norms are not large against their distances."""
     if not sparse.issparse(A) and not sparse.issparse(B):
         origin = (A if A.shape[0] <= B.shape[0] else B).mean(axis=0)
@@ -150,7 +152,7 @@ def _moved(A: Any, B: Any) -> tuple[Any, Any]:
     for X in sorted(stored, key=lambda X: -X.shape[0]):
         columns, origin = far_columns(X)
         if len(columns):
-            return shifted(A, columns, origin), shifted(B, columns, origin)
+            return shift_columns(A, columns, origin), shift_columns(B, columns, origin)
     return A, B
 
 
@@ -160,7 +162,7 @@ def far_columns(X: Any) -> tuple[np.ndarray, np.ndarray]:
     Such a column has hardly a zero, lest the rows differ by as much as its values.
     """
     count = np.bincount(X.indices, minlength=X.shape[1])
-    columns = np.flatnonzero(count >= FULL * X.shape[0])
+    columns = np.flatnonzero(count >= MIN_STORED_SHARE * X.shape[0])
     if not len(columns):
         return columns, np.empty(0)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -173,7 +175,7 @@ def far_columns(X: Any) -> tuple[np.ndarray, np.ndarray]:
     return far, means[far]
 
 
-def shifted(X: Any, columns: np.ndarray, origin: np.ndarray) -> Any:
+def shift_columns(X: Any, columns: np.ndarray, origin: np.ndarray) -> Any:
     """Return the rows with a number subtracted from each of some columns."""
     if not sparse.issparse(X):
         X = X.copy()
@@ -197,7 +199,7 @@ def inner_products(A: Any, B: Any) -> np.ndarray:
     return np.asarray(safe_sparse_dot(A, B.T, dense_output=True)).astype(dtype, copy=False)
 
 
-def _means_and_variances(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _measure_columns(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns' weighted means and variances, reading dense data by blocks of rows."""
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if sparse.issparse(X):
@@ -214,10 +216,10 @@ def _means_and_variances(X: Any, sample_weight: np.ndarray | None) -> tuple[np.n
 def rows_differ(X: Any) -> bool:
     """Return whether rows differ by more than rounding, in whatever unit they are measured."""
     largest = largest_value(X)
-    return largest > 0.0 and bool(_means_and_variances(_in_unit(X, largest), None)[1].any())
+    return largest > 0.0 and bool(_measure_columns(_divide_by_unit(X, largest), None)[1].any())
 
 
-def _in_unit(X: Any, unit: float) -> Any:
+def _divide_by_unit(X: Any, unit: float) -> Any:
     """Return the values divided by a unit; SciPy would multiply by its inverse, which may overflow."""
     X = X.astype(np.float64)
     values = X.data if sparse.issparse(X) else X

@@ -77,8 +77,8 @@ class Kernel(ABC):
     @property
     def source(self) -> str:
         """Which part of the data the kernel looks at; ``"all columns"`` unless a nested recipe says otherwise."""
-        found = {child.source for child in self._children().values() if isinstance(child, Kernel)}
-        return found.pop() if len(found) == 1 else "all columns"
+        sources = {child.source for child in self._children().values() if isinstance(child, Kernel)}
+        return sources.pop() if len(sources) == 1 else "all columns"
 
     @property
     def is_psd(self) -> bool:
@@ -112,15 +112,15 @@ class Kernel(ABC):
         """Return a copy with some parameters changed; ``kernel__gamma=…`` reaches into a nested recipe."""
         own = self.get_params(deep=False)
         children = self._children()
-        for name, changes in _by_head(params).items():
+        for name, changes in _group_by_head(params).items():
             if name in children:
-                children[name] = _changed(children[name], changes)
+                children[name] = _change_child(children[name], changes)
             elif name in own and list(changes) == [""]:
                 own[name] = changes[""]
             elif name in own:
                 raise ValueError(
-                    f"{type(self).__name__} got {f'{name}__{max(changes)}'!r}, but its {name} is {_shown(own[name])}, "
-                    f"which has no parameters of its own. Set {name!r} itself."
+                    f"{type(self).__name__} got {f'{name}__{max(changes)}'!r}, but its {name} is "
+                    f"{_format_value(own[name])}, which has no parameters of its own. Set {name!r} itself."
                 )
             else:
                 raise ValueError(
@@ -162,19 +162,19 @@ class Kernel(ABC):
         if type(self) is not type(other):
             return NotImplemented
         mine, theirs = self.get_params(deep=False), other.get_params(deep=False)  # type: ignore[attr-defined]
-        return all(_same(mine[name], theirs[name]) for name in mine)
+        return all(_is_same(mine[name], theirs[name]) for name in mine)
 
     def __hash__(self) -> int:
-        return hash((type(self).__name__, *map(_hashable, self.get_params(deep=False).values())))
+        return hash((type(self).__name__, *map(_make_hashable, self.get_params(deep=False).values())))
 
     def __repr__(self) -> str:
         shown = []
         for field in fields(self):  # type: ignore[arg-type]
             value = getattr(self, field.name)
             if field.default is MISSING:
-                shown.append(_shown(value))
-            elif not _same(value, field.default):
-                shown.append(f"{field.name}={_shown(value)}")
+                shown.append(_format_value(value))
+            elif not _is_same(value, field.default):
+                shown.append(f"{field.name}={_format_value(value)}")
         return f"{type(self).__name__}({', '.join(shown)})"
 
 
@@ -265,7 +265,7 @@ def _has_params(value: Any) -> bool:
     return hasattr(value, "get_params") and not isinstance(value, type)
 
 
-def _by_head(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def _group_by_head(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     """Group ``{"a__b": 1, "a": 2}`` by what stands before the first double underscore."""
     grouped: dict[str, dict[str, Any]] = {}
     for key, value in params.items():
@@ -274,14 +274,14 @@ def _by_head(params: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return grouped
 
 
-def _changed(child: Any, changes: dict[str, Any]) -> Any:
+def _change_child(child: Any, changes: dict[str, Any]) -> Any:
     child = changes.pop("", child)  # first the whole, then its parts
     if not changes:
         return child
     return child.replace(**changes) if hasattr(child, "replace") else clone(child).set_params(**changes)
 
 
-def _same(a: Any, b: Any, entries: bool = False) -> bool:
+def _is_same(a: Any, b: Any, entries: bool = False) -> bool:
     """Return whether two parameters are equal; ``entries``: of a transformer, whose arrays are small and copied."""
     if a is b or (isinstance(a, float) and isinstance(b, float) and a != a and b != b):
         return True
@@ -293,22 +293,22 @@ def _same(a: Any, b: Any, entries: bool = False) -> bool:
         return a == b
     if _has_params(a):
         mine, theirs = a.get_params(), b.get_params()
-        return _same(mine, theirs, entries=True)
+        return _is_same(mine, theirs, entries=True)
     if isinstance(a, dict):
-        return a.keys() == b.keys() and all(_same(a[key], b[key], entries) for key in a)
+        return a.keys() == b.keys() and all(_is_same(a[key], b[key], entries) for key in a)
     if isinstance(a, list | tuple):
-        return len(a) == len(b) and all(_same(x, z, entries) for x, z in zip(a, b, strict=True))
+        return len(a) == len(b) and all(_is_same(x, z, entries) for x, z in zip(a, b, strict=True))
     return bool(a == b)
 
 
-def _hashable(value: Any) -> Any:
+def _make_hashable(value: Any) -> Any:
     """Return something that is equal for equal parameters: numbers whatever their type, nested objects coarsely."""
     if isinstance(value, list | tuple):
-        return tuple(map(_hashable, value))
+        return tuple(map(_make_hashable, value))
     return value if isinstance(value, str | numbers.Number | Kernel) else type(value).__name__
 
 
-def _shown(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, np.generic):
         value = value.item()
     return getattr(value, "__name__", None) or repr(value)

@@ -27,8 +27,9 @@ from .base import ALL, BLOCK_SHARE, BoundKernel, Rows, count
 from .checks import require_finite
 from .expansion import CombinedKernel
 
-CONSTANT = 1000.0  # times the precision of the largest value: columns that deviate by less are constant up to rounding
-SMALL_BYTES = 500 * 2**20  # of all columns: below it whole blocks are read, since they may well be in the cache
+# Times the precision of the largest value: columns that deviate by less are constant up to rounding.
+CONSTANT_ROUNDINGS = 1000.0
+MAX_SMALL_BYTES = 500 * 2**20  # of all columns: below it whole blocks are read, since they may well be in the cache
 STRIP_BYTES = 2**20  # a strip of a block that stays in the processor's cache while it is reduced
 
 
@@ -70,7 +71,7 @@ class BoundLibrary:
 
     def is_small(self, n_selected: int) -> bool:
         """Return whether all columns at so many rows could be kept in memory."""
-        return 8 * n_selected * self.n_columns <= SMALL_BYTES
+        return 8 * n_selected * self.n_columns <= MAX_SMALL_BYTES
 
     def pool_size(self, n_selected: int) -> int:
         """Return how many columns a solver may keep between walks: none where all are kept, else a block's worth."""
@@ -83,7 +84,7 @@ class BoundLibrary:
         rows = self._row_numbers(rows)
         seconds = 0.0
         for kernel in self.kernels:
-            part = next(self._parts(len(rows), self.n_rows))
+            part = next(self._cut_columns(len(rows), self.n_rows))
             started = time.perf_counter()
             kernel.block(rows, part)
             seconds += (time.perf_counter() - started) * self.n_rows / (part.stop - part.start)
@@ -136,9 +137,9 @@ class BoundLibrary:
         walk = self._walk(rows, order) if centers is None else self._walk_at(centers, rows, order)
         for columns, block in walk:
             if centered:
-                scores = np.concatenate([_centered(block[:, strip]).T @ V for strip in _strip_slices(block)])
+                scores = np.concatenate([_center_strip(block[:, strip]).T @ V for strip in _strip_slices(block)])
             else:
-                scores = _strips(block, lambda strip: strip.T @ V)
+                scores = _reduce_strips(block, lambda strip: strip.T @ V)
             del block  # so that one block at a time is in memory
             first = columns.start if isinstance(columns, slice) else int(columns[0])
             require_finite(scores, self.entries[first // self.n_rows].name)
@@ -159,7 +160,7 @@ class BoundLibrary:
             largest = np.maximum(block.max(axis=0), -block.min(axis=0)).astype(np.float64)  # no copy of the block
             p = columns.start // self.n_rows
             require_finite(largest, self.entries[p].name)
-            rounding[p] = max(rounding[p], CONSTANT * np.finfo(block.dtype).eps * largest.max())
+            rounding[p] = max(rounding[p], CONSTANT_ROUNDINGS * np.finfo(block.dtype).eps * largest.max())
             unit = np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
             squares = np.empty(len(unit))
             for strip in _strip_slices(block):
@@ -176,8 +177,8 @@ class BoundLibrary:
         rows = self._row_numbers(rows)
         out = np.zeros(len(self.kernels))
         for p, kernel in enumerate(self.kernels):
-            for part in self._parts(len(rows), len(rows)):
-                out[p] += np.vdot(V[part], _strips(kernel.block(rows, rows[part]), lambda strip: strip.T @ V))
+            for part in self._cut_columns(len(rows), len(rows)):
+                out[p] += np.vdot(V[part], _reduce_strips(kernel.block(rows, rows[part]), lambda strip: strip.T @ V))
             require_finite(out[p], self.entries[p].name)
         return out
 
@@ -185,7 +186,7 @@ class BoundLibrary:
         r"""Return the matrix of inner products :math:`\langle K_p, K_q \rangle` at ``rows`` and ``rows``."""
         rows = self._row_numbers(rows)
         out = np.zeros((len(self.kernels),) * 2)
-        for part in self._parts(len(rows) * len(self.kernels), len(rows)):
+        for part in self._cut_columns(len(rows) * len(self.kernels), len(rows)):
             blocks = [kernel.block(rows, rows[part]).astype(np.float64, copy=False).ravel() for kernel in self.kernels]
             for p, left in enumerate(blocks):
                 for q in range(p, len(blocks)):
@@ -207,7 +208,7 @@ class BoundLibrary:
         rows = self._row_numbers(rows)
         self._cache.attend(rows)
         for p in range(len(self.kernels)) if order is None else order:
-            for part in self._parts(len(rows), self.n_rows):
+            for part in self._cut_columns(len(rows), self.n_rows):
                 key = (p, part.start, part.stop)  # the working memory, hence the width, may change between walks
                 block = self._cache.get(key)
                 if block is None:
@@ -227,7 +228,7 @@ class BoundLibrary:
         rows = self._row_numbers(rows)
         if not self.is_small(len(rows)):
             for p in range(len(self.kernels)) if order is None else order:
-                for part in self._parts(len(rows), len(centers)):
+                for part in self._cut_columns(len(rows), len(centers)):
                     yield p * self.n_rows + centers[part], self.kernels[p].block(rows, centers[part])
             return
         for columns, block in self._walk(rows, order):
@@ -237,7 +238,7 @@ class BoundLibrary:
                 yield p * self.n_rows + here, block[:, here - first]
             del block
 
-    def _parts(self, height: int, n_columns: int) -> Iterator[slice]:
+    def _cut_columns(self, height: int, n_columns: int) -> Iterator[slice]:
         """Cut columns into parts whose block, with what computing it takes, fits the working memory."""
         n_bytes = BLOCK_SHARE * get_config()["working_memory"] * 2**20
         width = max(1, int(n_bytes / (8 * (height + self.n_features + 1))))
@@ -275,14 +276,14 @@ class _BlockCache:
             self.used += block.nbytes
 
 
-def _strips(block: np.ndarray, reduce: Any) -> np.ndarray:
+def _reduce_strips(block: np.ndarray, reduce: Any) -> np.ndarray:
     """Reduce a block in double precision without a double-precision copy of the whole."""
     if block.dtype == np.float64:
         return reduce(block)
     return np.concatenate([reduce(block[:, strip].astype(np.float64)) for strip in _strip_slices(block)])
 
 
-def _centered(strip: np.ndarray) -> np.ndarray:
+def _center_strip(strip: np.ndarray) -> np.ndarray:
     """Return columns minus their means, in double precision."""
     return strip - strip.mean(axis=0, dtype=np.float64)
 

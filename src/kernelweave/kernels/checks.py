@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-ASYMMETRY = 1e-8  # of the largest entry, or ten times the precision of the values: differences up to this are rounding
-NEGATIVE, ROUNDINGS = 1e-9, 10.0  # of the trace, and times the precision: eigenvalues above minus this are rounding
+# Of the largest entry, or ten times the precision of the values: differences up to this are rounding.
+MAX_ASYMMETRY = 1e-8
+MAX_NEGATIVE, ROUNDINGS = 1e-9, 10.0  # of the trace, and times the precision: eigenvalues above minus this are rounding
 EPS = float(np.finfo(float).eps)
-STRIP = 64  # rows
+STRIP_ROWS = 64  # rows
 
 
 def require_finite(values: np.ndarray | float, name: str, where: str = "") -> None:
@@ -40,18 +41,18 @@ def is_symmetric(K: np.ndarray, rounding: float | None = None) -> bool:
     """Return whether a matrix is symmetric up to the relative rounding of its values, by default that of its type."""
     rounding = float(np.finfo(K.dtype).eps) if rounding is None else rounding
     differs = largest = 0.0
-    for start in range(0, len(K), STRIP):  # strips stay in the processor's cache
-        rows = K[start : start + STRIP, : start + STRIP]
-        differs = max(differs, float(np.abs(rows - K[: start + STRIP, start : start + STRIP].T).max()))
+    for start in range(0, len(K), STRIP_ROWS):  # strips stay in the processor's cache
+        rows = K[start : start + STRIP_ROWS, : start + STRIP_ROWS]
+        differs = max(differs, float(np.abs(rows - K[: start + STRIP_ROWS, start : start + STRIP_ROWS].T).max()))
         largest = max(largest, float(np.abs(rows).max()))
-    return differs <= max(ASYMMETRY, ROUNDINGS * rounding) * largest
+    return differs <= max(MAX_ASYMMETRY, ROUNDINGS * rounding) * largest
 
 
 def is_semidefinite(K: np.ndarray, rounding: float = EPS) -> bool:
     """Return whether a symmetric matrix is positive semi-definite, up to the relative rounding of its values."""
     shifted = np.array(K, dtype=np.float64)
     trace = max(float(np.trace(shifted)), np.finfo(float).tiny)
-    shifted.flat[:: len(K) + 1] += max(NEGATIVE, ROUNDINGS * rounding) * trace
+    shifted.flat[:: len(K) + 1] += max(MAX_NEGATIVE, ROUNDINGS * rounding) * trace
     return int(dpotrf(shifted, lower=1, overwrite_a=1)[1]) == 0
 
 

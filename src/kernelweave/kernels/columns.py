@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 
-def columns_in_words(columns: Any) -> str:
+def name_columns(columns: Any) -> str:
     """Return what a source is called that is made of these columns."""
     if isinstance(columns, str):
         return columns
@@ -18,7 +18,7 @@ def columns_in_words(columns: Any) -> str:
     return shown if len(columns) <= 3 else f"{shown}, … ({len(columns)})"
 
 
-def positions_of(columns: Any, feature_names: Sequence[str] | None, n_features: int) -> tuple[int, ...]:
+def find_positions(columns: Any, feature_names: Sequence[str] | None, n_features: int) -> tuple[int, ...]:
     """Return the positions of columns that are given by name, pattern, position or slice, each once.
 
     Parameters
@@ -30,27 +30,27 @@ def positions_of(columns: Any, feature_names: Sequence[str] | None, n_features: 
     n_features : int
     """
     if isinstance(columns, slice):
-        found = list(_range(columns, feature_names, n_features))
+        positions = list(_find_range(columns, feature_names, n_features))
     else:
-        found, unknown = [], []
+        positions, unknown = [], []
         for column in (columns,) if isinstance(columns, str) else columns:
-            here = _position(column, feature_names, n_features)
-            found.extend(here)
+            here = _find_position(column, feature_names, n_features)
+            positions.extend(here)
             unknown.extend([] if here else [column])
         if unknown:
-            raise ValueError(_unknown_columns(unknown, feature_names, n_features))
-    if not found:
+            raise ValueError(_describe_unknown(unknown, feature_names, n_features))
+    if not positions:
         raise ValueError(f"OnColumns names no column of X: got {columns!r}, X has {n_features} columns.")
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(positions))
 
 
-def _range(columns: slice, feature_names: Sequence[str] | None, n_features: int) -> range:
+def _find_range(columns: slice, feature_names: Sequence[str] | None, n_features: int) -> range:
     """Return the positions of a slice; an end that is a name is part of it."""
     names = [] if feature_names is None else list(feature_names)
     given = [end for end in (columns.start, columns.stop) if end is not None]
     named = [end for end in given if not isinstance(end, numbers.Integral)]
     if unknown := [end for end in named if end not in names]:
-        raise ValueError(_unknown_columns(unknown, feature_names, n_features))
+        raise ValueError(_describe_unknown(unknown, feature_names, n_features))
     step = 1 if columns.step is None else columns.step
     whole = isinstance(step, numbers.Integral) and step != 0
     if not whole or (named and (step < 0 or len(named) < len(given))):
@@ -65,7 +65,7 @@ def _range(columns: slice, feature_names: Sequence[str] | None, n_features: int)
     return range(start, stop, int(step))
 
 
-def _position(column: Any, feature_names: Sequence[str] | None, n_features: int) -> list[int]:
+def _find_position(column: Any, feature_names: Sequence[str] | None, n_features: int) -> list[int]:
     if isinstance(column, numbers.Integral):
         position = int(column)
         return [position % n_features] if -n_features <= position < n_features else []
@@ -77,7 +77,7 @@ def _position(column: Any, feature_names: Sequence[str] | None, n_features: int)
     return []
 
 
-def _unknown_columns(unknown: list[Any], feature_names: Sequence[str] | None, n_features: int) -> str:
+def _describe_unknown(unknown: list[Any], feature_names: Sequence[str] | None, n_features: int) -> str:
     if feature_names is None:
         has = f"{n_features} columns without names"
         by_position = all(isinstance(column, numbers.Integral) for column in unknown)

@@ -15,9 +15,9 @@ from .library import KernelLibrary
 from .manifold import ManifoldKernel, is_precomputed, manifold_family
 from .pointwise import RBF, Linear, Polynomial, rbf_family
 
-MANIFOLD_ROWS = 10_000  # above so many rows the default library has no deformed kernels: for 20,000, four take 16 s
-LANDMARK_ROWS = 4000  # above so many rows transductive machines rest on landmarks
-DIRECT_ROWS = 5000  # up to here discriminants take kernels as they are
+MAX_MANIFOLD_ROWS = 10_000  # above so many rows the default library has no deformed kernels: for 20,000, four take 16 s
+MAX_TRANSDUCTIVE_ROWS = 4000  # above so many rows transductive machines rest on landmarks
+MAX_DIRECT_ROWS = 5000  # up to here discriminants take kernels as they are
 N_FEATURES = 2000  # of all kernels of a discriminant together, where there are landmarks
 
 
@@ -57,7 +57,7 @@ def deformed_kernels(X: Any) -> list[ManifoldKernel]:
     Seven neighbours, degrees 1 and 2, ratios 10 and 100: on digits and on the six benchmarks of 100 labels that were
     tried, they lowered the error of the 1-norm mixture in all cases (7.3 to 3.0 % on digits). None above 10,000 rows.
     """
-    if X.shape[0] > MANIFOLD_ROWS:
+    if X.shape[0] > MAX_MANIFOLD_ROWS:
         return []
     return manifold_family(ratios=(10.0, 100.0), n_neighbors=(7,), degrees=(1, 2))
 
@@ -71,7 +71,7 @@ def transductive_library(X: Any) -> KernelLibrary:
 def landmark_kernel(X: Any) -> Kernel:
     """Return the one kernel of a transductive machine: for many rows its approximation by landmarks."""
     base = single_kernel(X)
-    return ManifoldKernel(base, ratio=0.0) if X.shape[0] > LANDMARK_ROWS else base
+    return ManifoldKernel(base, ratio=0.0) if X.shape[0] > MAX_TRANSDUCTIVE_ROWS else base
 
 
 def single_kernel(X: Any) -> Kernel:
@@ -106,7 +106,7 @@ def discriminant_library(library: KernelLibrary, n_landmarks: int | str | None, 
         Of each kernel; None: all rows.
     n_rows : int
     """
-    if n_landmarks is None or (isinstance(n_landmarks, str) and n_rows <= DIRECT_ROWS):
+    if n_landmarks is None or (isinstance(n_landmarks, str) and n_rows <= MAX_DIRECT_ROWS):
         return library
     n = max(1, N_FEATURES // len(library)) if isinstance(n_landmarks, str) else int(n_landmarks)
     return KernelLibrary(

@@ -119,7 +119,7 @@ class KernelExpansion:
     @property
     def n_evaluations(self) -> int:
         """Kernel values that one new row costs."""
-        return sum(groups[0].bound.n_evaluations for groups in self._sharing())
+        return sum(groups[0].bound.n_evaluations for groups in self._group_by_kernel())
 
     def __call__(self, X: Any) -> np.ndarray:
         """Return the outputs at the rows of ``X``, shape ``(n_rows, n_outputs)``."""
@@ -142,7 +142,7 @@ class KernelExpansion:
         return out
 
     def _walk(self, X: Any) -> Iterator[tuple[slice, ExpansionGroup, np.ndarray]]:
-        for groups in self._sharing():
+        for groups in self._group_by_kernel():
             bound = groups[0].bound
             width = max(bound.n_rows, bound.n_evaluations) + X.shape[1]  # the block, and the rows it is computed from
             for rows in batches(X.shape[0], width):
@@ -151,7 +151,7 @@ class KernelExpansion:
                 for group in groups:
                     yield rows, group, values
 
-    def _sharing(self) -> list[list[ExpansionGroup]]:
+    def _group_by_kernel(self) -> list[list[ExpansionGroup]]:
         """Return the groups, those together that evaluate the same kernel."""
         by_kernel: dict[int, list[ExpansionGroup]] = {}
         for group in self.groups:

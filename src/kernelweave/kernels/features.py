@@ -111,13 +111,13 @@ class BoundFeatures(BoundKernel):
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
         """Return weighted inner products of features; exactly symmetric where rows and columns are the same."""
-        left = self._weighted(self.Z[rows])
+        left = self._weigh_features(self.Z[rows])
         same = rows is cols or np.array_equal(np.arange(self.n_rows)[rows], np.arange(self.n_rows)[cols])
-        return self._inner(left, left if same else self._weighted(self.Z[cols]))
+        return self._multiply(left, left if same else self._weigh_features(self.Z[cols]))
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Return weighted inner products of the features of new rows and of bound rows."""
-        return self._inner(self._weighted(self.features.of(X_new)), self._weighted(self.Z[cols]))
+        return self._multiply(self._weigh_features(self.features.of(X_new)), self._weigh_features(self.Z[cols]))
 
     def diag(self) -> np.ndarray:
         """Return the weighted squared lengths of the features."""
@@ -135,7 +135,7 @@ class BoundFeatures(BoundKernel):
 
     def factor(self) -> np.ndarray | None:
         """Return the features of positive weight times the roots of their weights, where they are fewer than rows."""
-        return None if self.rank is None else self._weighted(self.Z).astype(self.Z.dtype, copy=False)
+        return None if self.rank is None else self._weigh_features(self.Z).astype(self.Z.dtype, copy=False)
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray]:
         """Return the unit vectors of the feature space, and one coefficient for each feature."""
@@ -150,12 +150,12 @@ class BoundFeatures(BoundKernel):
         """Keep the features of some rows."""
         return BoundFeatures(self.features, self.Z[rows], self.weights)
 
-    def _weighted(self, Z: np.ndarray) -> np.ndarray:
+    def _weigh_features(self, Z: np.ndarray) -> np.ndarray:
         """Return the features of positive weight times the roots of their weights, in double precision."""
         positive = self.weights > 0
         return (Z if positive.all() else Z[:, positive]) * np.sqrt(self.weights[positive])
 
-    def _inner(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    def _multiply(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         return inner_products(left, right).astype(self.Z.dtype, copy=False)
 
 

@@ -30,12 +30,12 @@ import numpy as np
 from scipy import sparse
 from sklearn.neighbors import NearestNeighbors
 
-from .bandwidth import far_columns, shifted
+from .bandwidth import far_columns, shift_columns
 from .base import ALL, BoundKernel, batches
 
 METRICS = ("euclidean", "cosine")
 EDGE_WEIGHTS = ("gaussian", "binary", "self_tuning")
-EXACT_ROWS = 100_000  # above, the neighbours are approximate if pynndescent is installed
+MAX_EXACT_ROWS = 100_000  # above, the neighbours are approximate if pynndescent is installed
 CACHE_BYTES = 2**22  # of the columns that the Laplacian is applied to at a time: twice as fast as all at n = 20,000
 
 
@@ -59,7 +59,7 @@ def neighbor_graph(
         ``"cosine"`` is the chord between rows of length one, sqrt(2 - 2 cos); a row of zeros stays at the origin.
     edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
     rng : numpy.random.Generator, optional
-        Used only above ``EXACT_ROWS`` rows, where neighbours are approximate if pynndescent is installed.
+        Used only above ``MAX_EXACT_ROWS`` rows, where neighbours are approximate if pynndescent is installed.
 
     Returns
     -------
@@ -75,10 +75,10 @@ def neighbor_graph(
            [1., 0., 1.],
            [0., 1., 0.]])
     """
-    points = _near_zero(_rescaled(_unit_rows(X) if metric == "cosine" else X))
-    neighbors = _nearest(points, min(int(n_neighbors), X.shape[0] - 1), rng)
-    first, second, place = _edges(neighbors)
-    return _weighted(first, second, _lengths(points, first, second), place, edge_weights)
+    points = _move_near_zero(_rescale(_scale_rows_to_unit(X) if metric == "cosine" else X))
+    neighbors = _find_nearest(points, min(int(n_neighbors), X.shape[0] - 1), rng)
+    first, second, place = _list_edges(neighbors)
+    return _weigh_edges(first, second, _measure_edges(points, first, second), place, edge_weights)
 
 
 def kernel_neighbor_graph(kernel: BoundKernel, n_neighbors: int, edge_weights: str = "gaussian") -> sparse.csr_array:
@@ -105,10 +105,10 @@ def kernel_neighbor_graph(kernel: BoundKernel, n_neighbors: int, edge_weights: s
         squared[np.arange(len(squared)), np.arange(rows.start, rows.stop)] = np.inf  # not a neighbour of itself
         nearest = np.argpartition(squared, max(0, n_neighbors - 1), axis=1)[:, :n_neighbors]
         neighbors[rows], lengths[rows] = nearest, np.sqrt(np.take_along_axis(squared, nearest, axis=1))
-    first, second, place = _edges(neighbors)
+    first, second, place = _list_edges(neighbors)
     shortest = np.full(len(first), np.inf)  # both ends may have found an edge, with different last bits
     np.minimum.at(shortest, place, lengths)
-    return _weighted(first, second, shortest, place, edge_weights)
+    return _weigh_edges(first, second, shortest, place, edge_weights)
 
 
 def laplacian(W: sparse.csr_array, normalized: bool = True) -> sparse.csr_array:
@@ -173,7 +173,7 @@ def power_form(L: sparse.csr_array, Z: np.ndarray, degree: int) -> np.ndarray:
     return np.triu(out) + np.triu(out, 1).T
 
 
-def _unit_rows(X: Any) -> Any:
+def _scale_rows_to_unit(X: Any) -> Any:
     """Return the rows divided by their lengths, without overflow on the way; zeros stay."""
     for norm in (np.inf, 2):
         if sparse.issparse(X):
@@ -186,42 +186,42 @@ def _unit_rows(X: Any) -> Any:
     return X
 
 
-def _rescaled(X: Any) -> Any:
+def _rescale(X: Any) -> Any:
     """Return the rows in a unit in which squares neither overflow nor vanish; dense ones centred."""
     if sparse.issparse(X):
         X = sparse.csr_array(X, dtype=np.float64, copy=True)
-        X.data /= _largest(X.data)
+        X.data /= _find_largest(X.data)
         return X
-    X = X / np.float64(_largest(X))
+    X = X / np.float64(_find_largest(X))
     X -= X.mean(axis=0)  # distances of rows far from zero would cancel
-    X /= _largest(X)
+    X /= _find_largest(X)
     return X
 
 
-def _near_zero(points: Any) -> Any:
+def _move_near_zero(points: Any) -> Any:
     """Return rescaled rows, of sparse ones with the columns moved that are far from zero; others stay as they are."""
     if not sparse.issparse(points):
         return points
     columns, origin = far_columns(points)
-    return _rescaled(shifted(points, columns, origin)) if len(columns) else points
+    return _rescale(shift_columns(points, columns, origin)) if len(columns) else points
 
 
-def _largest(values: np.ndarray) -> float:
+def _find_largest(values: np.ndarray) -> float:
     return float(max(values.max(initial=0.0), -values.min(initial=0.0))) or 1.0
 
 
-def _nearest(points: Any, n_neighbors: int, rng: np.random.Generator | None) -> np.ndarray:
+def _find_nearest(points: Any, n_neighbors: int, rng: np.random.Generator | None) -> np.ndarray:
     """Return the numbers of the nearest other rows, nearest first; -1 where the search found none."""
     n_rows = points.shape[0]
     if n_neighbors < 1:
         return np.empty((n_rows, 0), dtype=np.intp)
-    if n_rows > EXACT_ROWS and (found := _approximately_nearest(points, n_neighbors, rng)) is not None:
-        return found
+    if n_rows > MAX_EXACT_ROWS and (neighbors := _find_nearest_approximately(points, n_neighbors, rng)) is not None:
+        return neighbors
     search = NearestNeighbors(n_neighbors=n_neighbors).fit(points)
     return search.kneighbors(return_distance=False)  # without rows: each row's neighbours other than itself
 
 
-def _approximately_nearest(points: Any, n_neighbors: int, rng: np.random.Generator | None) -> np.ndarray | None:
+def _find_nearest_approximately(points: Any, n_neighbors: int, rng: np.random.Generator | None) -> np.ndarray | None:
     try:
         pynndescent = import_module("pynndescent")
     except ImportError:
@@ -230,14 +230,14 @@ def _approximately_nearest(points: Any, n_neighbors: int, rng: np.random.Generat
     search = pynndescent.NNDescent(
         points, metric="euclidean", n_neighbors=n_neighbors + 1, random_state=int(rng.integers(2**31))
     )
-    found = np.asarray(search.neighbor_graph[0])
+    neighbors = np.asarray(search.neighbor_graph[0])
     # Among equal rows a row need not find itself first, or at all: then its last neighbour is one too many.
-    other = found != np.arange(len(found))[:, None]
+    other = neighbors != np.arange(len(neighbors))[:, None]
     other[other.all(axis=1), -1] = False
-    return found[other].reshape(len(found), n_neighbors)
+    return neighbors[other].reshape(len(neighbors), n_neighbors)
 
 
-def _edges(neighbors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _list_edges(neighbors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return both ends of every edge, each edge once, and the edge that each entry of ``neighbors`` is."""
     n_rows = len(neighbors)
     start = np.repeat(np.arange(n_rows, dtype=np.int64), neighbors.shape[1])
@@ -246,7 +246,7 @@ def _edges(neighbors: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return pairs // n_rows, pairs % n_rows, place.reshape(neighbors.shape)
 
 
-def _lengths(points: Any, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _measure_edges(points: Any, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """Return the lengths of the edges from differences: exactly zero between equal rows."""
     out = np.empty(len(first))
     for part in batches(len(first), 4 * points.shape[1]):
@@ -258,7 +258,7 @@ def _lengths(points: Any, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     return out
 
 
-def _weighted(
+def _weigh_edges(
     first: np.ndarray, second: np.ndarray, lengths: np.ndarray, place: np.ndarray, edge_weights: str
 ) -> sparse.csr_array:
     """Return the symmetric matrix of the edges' weights."""

@@ -39,16 +39,16 @@ def one_kernel_per_group(
     """
     family = [RBF()] if kernels is None else [kernels] if isinstance(kernels, Kernel) else list(kernels)
     entries = []
-    for name, columns in _named_groups(groups, separator).items():
+    for name, columns in _group_by_name(groups, separator).items():
         for kernel in family:
             label = name if len(family) == 1 else f"{name}: {kernel!r}"
             entries.append((label, OnColumns(kernel, columns, missing=missing, source=name)))
     return KernelLibrary(entries)
 
 
-def _named_groups(groups: Any, separator: str) -> dict[str, Any]:
+def _group_by_name(groups: Any, separator: str) -> dict[str, Any]:
     if isinstance(groups, Mapping):
-        found = {str(name): columns for name, columns in groups.items()}
+        by_name = {str(name): columns for name, columns in groups.items()}
     else:
         names = list(getattr(groups, "columns", groups))
         strange = [name for name in names if not isinstance(name, str)]
@@ -57,10 +57,10 @@ def _named_groups(groups: Any, separator: str) -> dict[str, Any]:
                 f"Groups are read from column names, but {strange[0]!r} is no text. Give a frame whose columns have "
                 'names, or a mapping such as {"genes": slice(0, 100), "clinic": [100, 101]}.'
             )
-        found = {}
+        by_name = {}
         for name in names:
             head, cut, _ = name.rpartition(separator)
-            found.setdefault(head if cut and head else "other", []).append(name)
-    if not found:
+            by_name.setdefault(head if cut and head else "other", []).append(name)
+    if not by_name:
         raise ValueError("one_kernel_per_group got no group of columns; give at least one.")
-    return found
+    return by_name

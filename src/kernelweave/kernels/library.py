@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils import check_array
 
-from .base import BoundKernel, Kernel, _by_head
+from .base import BoundKernel, Kernel, _group_by_head
 from .bound_library import BoundLibrary
 from .diagnosis import KernelDiagnosis, diagnose
 
@@ -61,7 +61,7 @@ class KernelLibrary:
     """
 
     def __init__(self, kernels: Sequence[Any] | Mapping[str, Kernel], *, priority: Sequence[str] | None = None):
-        self.entries = tuple(_named(list(_flattened(kernels))))
+        self.entries = tuple(_name_entries(list(_flatten(kernels))))
         if not self.entries:
             raise ValueError("The kernel library is empty. Give at least one kernel, or None for the default library.")
         self.priority = () if priority is None else tuple(priority)
@@ -162,7 +162,7 @@ class KernelLibrary:
         """
         if "kernels" in params:
             return type(self)(params.pop("kernels"), priority=self.priority).replace(**params)
-        changed = _by_head(params)
+        changed = _group_by_head(params)
         for name in changed:
             if name not in self.names:
                 raise ValueError(f"The library has no kernel {name!r}; it has {', '.join(map(repr, self.names))}.")
@@ -197,21 +197,21 @@ class KernelLibrary:
         return f"KernelLibrary([{', '.join(shown)}]{priority})"
 
 
-def _flattened(kernels: Any) -> Iterator[tuple[str | None, Kernel]]:
+def _flatten(kernels: Any) -> Iterator[tuple[str | None, Kernel]]:
     if isinstance(kernels, KernelLibrary):
         for entry in kernels.entries:
             yield None if entry.is_named_by_repr else entry.name, entry.kernel
     elif isinstance(kernels, Kernel):
         yield None, kernels
     elif isinstance(kernels, Mapping):
-        yield from _flattened(list(kernels.items()))
+        yield from _flatten(list(kernels.items()))
     elif isinstance(kernels, tuple) and len(kernels) == 2 and isinstance(kernels[0], str):
         if not isinstance(kernels[1], Kernel):
             raise TypeError(f"The library's entry {kernels[0]!r} is {kernels[1]!r}; expected a kernel.")
         yield kernels[0], kernels[1]
     elif isinstance(kernels, Sequence) and not isinstance(kernels, str):
         for item in kernels:
-            yield from _flattened(item)
+            yield from _flatten(item)
     else:
         raise TypeError(
             f"A kernel library holds kernels such as Linear() or RBF(); got {kernels!r} of type "
@@ -219,14 +219,14 @@ def _flattened(kernels: Any) -> Iterator[tuple[str | None, Kernel]]:
         )
 
 
-def _named(pairs: list[tuple[str | None, Kernel]]) -> Iterator[Entry]:
+def _name_entries(pairs: list[tuple[str | None, Kernel]]) -> Iterator[Entry]:
     given = [name for name, _ in pairs if name is not None]
     wrong = sorted({name for name in given if given.count(name) > 1 or "__" in name or name == "kernels"})
     if wrong:
         raise ValueError(f"Kernel names must be unique, without '__' and other than 'kernels'; got {wrong}.")
     taken = set(given)
     for name, kernel in pairs:
-        entry = Entry(_free(_name_by_repr(kernel), taken) if name is None else name, kernel)
+        entry = Entry(_find_free_name(_name_by_repr(kernel), taken) if name is None else name, kernel)
         taken.add(entry.name)
         yield entry
 
@@ -236,6 +236,6 @@ def _name_by_repr(kernel: Kernel) -> str:
     return " ".join(repr(kernel).split()).replace("__", "_")
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _find_free_name(name: str, taken: set[str]) -> str:
     numbered = (f"{name} #{number}" for number in itertools.count(2))
     return name if name not in taken else next(other for other in numbered if other not in taken)

@@ -43,7 +43,7 @@ from .graph import laplacian as graph_laplacian
 from .nystroem import AnchorFeatures, anchored, solve_lower
 from .pointwise import RBF, Precomputed, _as_floats
 
-EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
+MAX_EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
 N_LANDMARKS = 1000  # "auto": above, so many rows are drawn
 MANIFOLD_CONSTRAINTS = {
     "n_neighbors": COUNT,
@@ -184,7 +184,7 @@ class ManifoldKernel(Kernel):
                 if form not in forms:
                     L = graph_laplacian(graphs[graph], kernel.laplacian == "normalized")
                     forms[form] = power_form(L, Z, kernel.degree) / size
-                bound[p] = BoundManifold(features, Z, _deformation(forms[form], kernel))
+                bound[p] = BoundManifold(features, Z, _factor_deformation(forms[form], kernel))
         return [bound[p] for p in range(len(kernels))]
 
     def _n_candidates(self, n_rows: int) -> int:
@@ -282,7 +282,7 @@ class BoundManifold(BoundKernel):
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray]:
         """Return the base at the anchors, and the coefficients there that give the same function."""
-        deformed = self._smoothed(self.Z.T @ coef)
+        deformed = self._smooth(self.Z.T @ coef)
         return self.features.base, solve_lower(self.features.root, deformed, transposed=True)
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
@@ -291,10 +291,10 @@ class BoundManifold(BoundKernel):
 
     def _inner(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if len(left) <= len(right):  # two triangular solves for the few are cheaper than one for each
-            return self._smoothed(left.T).T @ right.T
-        return left @ self._smoothed(right.T)
+            return self._smooth(left.T).T @ right.T
+        return left @ self._smooth(right.T)
 
-    def _smoothed(self, B: np.ndarray) -> np.ndarray:
+    def _smooth(self, B: np.ndarray) -> np.ndarray:
         return solve_lower(self.root, solve_lower(self.root, B), transposed=True)
 
     def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
@@ -302,7 +302,7 @@ class BoundManifold(BoundKernel):
         return np.einsum("ij,ij->j", half, half)
 
 
-def _deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:
+def _factor_deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:
     """Return the lower triangular root of ``I + ratio * form``."""
     with np.errstate(over="ignore"):
         enlarged = kernel.ratio * form
@@ -321,7 +321,7 @@ def _deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:
 def count_landmarks(n_landmarks: int | str | None, n_rows: int) -> int:
     """Return how many rows a parameter ``n_landmarks`` means."""
     if n_landmarks == "auto":
-        return n_rows if n_rows <= EXACT_ROWS else N_LANDMARKS
+        return n_rows if n_rows <= MAX_EXACT_ROWS else N_LANDMARKS
     return n_rows if n_landmarks is None else min(n_rows, int(n_landmarks))
 
 

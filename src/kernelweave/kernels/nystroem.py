@@ -37,9 +37,10 @@ from .checks import require_finite
 TOLERANCE = 1e-12
 ROUNDINGS = 100  # units in the last place of the kernel's values that are no smaller than t: single precision
 CLUSTERED_ROWS, CLUSTER_SIZE = 5000, 20  # so many rows, and so many for each landmark, are enough to cluster
-STEPS = 10  # of k-means from rows at random: landmarks as near to the rows as by mini-batches, in a quarter of the time
+# Of k-means from rows at random: landmarks as near to the rows as by mini-batches, in a quarter of the time.
+KMEANS_STEPS = 10
 EPS = float(np.finfo(np.float64).eps)
-INDEFINITE = 1e-9  # times the number of rows: what may be left over of a kernel that is evaluated with rounding
+MAX_REMAINDER = 1e-9  # times the number of rows: what may be left over of a kernel that is evaluated with rounding
 
 
 class AnchorFeatures:
@@ -97,12 +98,12 @@ def anchored(
     Z : ndarray of shape (n_rows, n_anchors)
     """
     is_exact = n_candidates == kernel.n_rows
-    rows = np.arange(kernel.n_rows) if is_exact else _drawn(kernel.n_rows, n_candidates, rng)
+    rows = np.arange(kernel.n_rows) if is_exact else _draw_rows(kernel.n_rows, n_candidates, rng)
     K = kernel.block(rows, rows)
     tolerance = max(TOLERANCE, ROUNDINGS * float(np.finfo(K.dtype).eps), 2 * len(K) * EPS)
     K = K.astype(np.float64, copy=False)
     # Pivots are taken on cosines, so that a few long rows do not hide the others.
-    lengths = _divided_by_lengths(K, recipe)
+    lengths = _divide_by_lengths(K, recipe)
     L, order = _pivoted_cholesky(K, recipe, tolerance, rng)
     picked = order[: L.shape[1]]
     root = np.asfortranarray(lengths[picked, None] * L[picked])
@@ -142,27 +143,27 @@ def landmark_rows(X: Any, n_landmarks: int, method: str, rng: np.random.Generato
     if n_landmarks >= n_rows:
         return np.arange(n_rows)
     if method == "uniform":
-        return _drawn(n_rows, n_landmarks, rng)
-    sampled = _drawn(n_rows, min(n_rows, max(CLUSTERED_ROWS, CLUSTER_SIZE * n_landmarks)), rng)
+        return _draw_rows(n_rows, n_landmarks, rng)
+    sampled = _draw_rows(n_rows, min(n_rows, max(CLUSTERED_ROWS, CLUSTER_SIZE * n_landmarks)), rng)
     points = X[sampled]
     if not np.isfinite(points.data if sparse.issparse(points) else points).all():
-        return _drawn(n_rows, n_landmarks, rng)
+        return _draw_rows(n_rows, n_landmarks, rng)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than landmarks: some are drawn, below
         seed = int(rng.integers(2**31))
-        means = KMeans(n_landmarks, init="random", n_init=1, max_iter=STEPS, random_state=seed).fit(points)
+        means = KMeans(n_landmarks, init="random", n_init=1, max_iter=KMEANS_STEPS, random_state=seed).fit(points)
     nearest = np.unique(pairwise_distances_argmin(means.cluster_centers_, points))
     others = np.setdiff1d(np.arange(len(sampled)), nearest)
     more = rng.choice(others, n_landmarks - len(nearest), replace=False)  # centres that share their nearest row
     return np.sort(sampled[np.concatenate([nearest, more])])
 
 
-def _drawn(n_rows: int, n_drawn: int, rng: np.random.Generator) -> np.ndarray:
+def _draw_rows(n_rows: int, n_drawn: int, rng: np.random.Generator) -> np.ndarray:
     """Return row numbers drawn without replacement, sorted."""
     return np.sort(rng.choice(n_rows, n_drawn, replace=False))
 
 
-def _divided_by_lengths(K: np.ndarray, recipe: Kernel) -> np.ndarray:
+def _divide_by_lengths(K: np.ndarray, recipe: Kernel) -> np.ndarray:
     """Divide ``K`` by the lengths of its rows, in place, and return them; rows without length become zero."""
     squared = np.diag(K).copy()
     if not np.isfinite(K.sum()):  # cheaper than to look at every value
@@ -171,8 +172,8 @@ def _divided_by_lengths(K: np.ndarray, recipe: Kernel) -> np.ndarray:
     lengths = np.sqrt(np.maximum(squared, 0.0))
     # |k(x, z)|^2 is at most k(x, x) k(z, z), which is rounding here.
     at_none = np.abs(K[lengths == 0]).max(initial=0.0)
-    if squared.min() < -len(K) * INDEFINITE * largest or at_none > np.sqrt(len(K) * INDEFINITE) * largest:
-        raise _indefinite(recipe)
+    if squared.min() < -len(K) * MAX_REMAINDER * largest or at_none > np.sqrt(len(K) * MAX_REMAINDER) * largest:
+        raise _make_indefinite_error(recipe)
     with np.errstate(divide="ignore"):
         inverse = np.where(lengths > 0, 1.0 / lengths, 0.0)
     K *= inverse[:, None]
@@ -196,12 +197,12 @@ def _pivoted_cholesky(
     L[order] = np.tril(factor[:, : L.shape[1]])
     left_over = np.abs(image - L @ (L.T @ probe)).max()
     too_much = (np.einsum("ij,ij->i", L, L) - diagonal).max()
-    if max(left_over, too_much) > len(K) * max(INDEFINITE, 10 * tolerance):
-        raise _indefinite(recipe)
+    if max(left_over, too_much) > len(K) * max(MAX_REMAINDER, 10 * tolerance):
+        raise _make_indefinite_error(recipe)
     return L, order
 
 
-def _indefinite(recipe: Kernel) -> ValueError:
+def _make_indefinite_error(recipe: Kernel) -> ValueError:
     return ValueError(
         f"{recipe!r} has no features: its matrix is not symmetric positive semi-definite, so it is no inner product. "
         "Use the kernel as it is (the mixture takes indefinite kernels), or another as the base."

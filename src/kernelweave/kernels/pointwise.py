@@ -30,7 +30,8 @@ from .bandwidth import (
 )
 from .base import ALL, BoundKernel, Kernel, Rows
 
-SINGLE_RANGE = 1e25  # squared distances in single precision, within a factor of 1e13 of 1 / gamma, keep their digits
+# Squared distances in single precision, within a factor of 1e13 of 1 / gamma, keep their digits.
+MAX_SINGLE_SQUARE = 1e25
 
 
 class PointwiseKernel(Kernel):
@@ -169,13 +170,13 @@ class Polynomial(PointwiseKernel):
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Return the powers of the shifted inner products."""
-        return self._power(inner_products(A, B))
+        return self._raise_to_power(inner_products(A, B))
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
         """Return the powers of the shifted squared norms."""
-        return self._power(squared_norms(A))
+        return self._raise_to_power(squared_norms(A))
 
-    def _power(self, inner: np.ndarray) -> np.ndarray:
+    def _raise_to_power(self, inner: np.ndarray) -> np.ndarray:
         if self.degree > 2:
             inner = inner.astype(np.float64, copy=False)  # high powers leave the range of single precision
         inner *= self.gamma
@@ -238,7 +239,7 @@ class RBF(PointwiseKernel):
     def logarithms(self, A: Any, B: Any) -> np.ndarray:
         """Return the scaled squared distances, negative."""
         gamma, dtype = float(self.gamma), np.result_type(A.dtype, B.dtype, np.float32)
-        if not 1.0 / SINGLE_RANGE < gamma < SINGLE_RANGE:
+        if not 1.0 / MAX_SINGLE_SQUARE < gamma < MAX_SINGLE_SQUARE:
             A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
         values = squared_distances(A, B)
         values *= -gamma
@@ -324,7 +325,7 @@ class FromCallable(PointwiseKernel):
         values = np.array(values, dtype=np.float64)  # a copy: the caller may overwrite it
         if values.shape != (A.shape[0], B.shape[0]):
             raise ValueError(
-                f"The kernel function {_name(self.f)} returned shape {values.shape} for {A.shape[0]} and "
+                f"The kernel function {_name_function(self.f)} returned shape {values.shape} for {A.shape[0]} and "
                 f"{B.shape[0]} rows; expected ({A.shape[0]}, {B.shape[0]}). It must return a whole matrix: for a "
                 "function of two single rows use sklearn.metrics.pairwise_kernels(A, B, metric=f)."
             )
@@ -373,16 +374,16 @@ class Precomputed(PointwiseKernel):
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
         """Look the values up."""
-        rows, cols = self._numbers(A, self.K.shape[0]), self._numbers(B, self.K.shape[1])
+        rows, cols = self._read_numbers(A, self.K.shape[0]), self._read_numbers(B, self.K.shape[1])
         dtype = np.float32 if self.K.dtype == np.float32 else np.float64
         return np.asarray(self.K[np.ix_(rows, cols)], dtype=dtype)
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
         """Look the diagonal up."""
-        numbers_ = self._numbers(A, self.K.shape[1])
+        numbers_ = self._read_numbers(A, self.K.shape[1])
         return np.asarray(self.K[numbers_, numbers_], dtype=np.float64)
 
-    def _numbers(self, X: Any, limit: int) -> np.ndarray:
+    def _read_numbers(self, X: Any, limit: int) -> np.ndarray:
         column = np.asarray(X.toarray() if sparse.issparse(X) else X)
         if column.shape[1] != 1:
             raise ValueError(
@@ -418,5 +419,5 @@ def _as_floats(X: Any, kernel: Kernel) -> Any:
     return X
 
 
-def _name(f: Any) -> str:
+def _name_function(f: Any) -> str:
     return getattr(f, "__name__", repr(f))

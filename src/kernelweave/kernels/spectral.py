@@ -45,12 +45,12 @@ from .features import FeatureMap
 from .manifold import is_precomputed
 from .nystroem import landmark_rows
 
-STORED_BYTES = 2**30  # of kernel values at the landmarks that are kept between passes; more are computed anew
+MAX_STORED_BYTES = 2**30  # of kernel values at the landmarks that are kept between passes; more are computed anew
 STRIP_BYTES = 2**22  # of kernel values, in double precision, that are worked on at a time
 # An eigenvalue of k(A, A) below this share of the largest is left out: rounding e of C'C becomes e / cut in R'C'C R.
 RELATIVE_CUT = 1e-7
 ROUNDINGS = 10  # units in the last place of the kernel's values that are no smaller than the cut: single precision
-SMALLEST_EIGENVALUE = 1e-10  # the same for the eigenvectors asked for, of which 1 / eigenvalue enlarges rounding
+MIN_EIGENVALUE = 1e-10  # the same for the eigenvectors asked for, of which 1 / eigenvalue enlarges rounding
 SHARE_ROUNDING = 1e-12  # 0.07 of 100 rows are 7, though the product of the two is 7.000000000000001
 
 
@@ -93,7 +93,7 @@ class EigenBasis(FeatureMap):
         if self.degree is None:
             out = values.astype(np.float64, copy=False) @ self.coef
         else:
-            products = _products(values, self.coef, self.degree)
+            products = _multiply(values, self.coef, self.degree)
             out = products[:, :-2] * _inverse_roots(values, products)[:, None]
         return out.astype(values.dtype, copy=False)
 
@@ -170,20 +170,20 @@ def eigenbasis(
     )
     name = "without a name" if recipe is None else repr(recipe)
     if n_landmarks is None or n_landmarks >= kernel.n_rows:
-        basis, V = _exact(kernel, n_vectors, kind, name)
+        basis, V = _find_exactly(kernel, n_vectors, kind, name)
     else:
         method = "uniform" if recipe is not None and is_precomputed(recipe) else landmarks
         anchors = landmark_rows(X, n_landmarks, method, rng)
-        basis, V = _from_landmarks(kernel, anchors, n_vectors, kind, name)
+        basis, V = _find_from_landmarks(kernel, anchors, n_vectors, kind, name)
     signs = np.where(V.max(axis=0, initial=0.0) >= -V.min(axis=0, initial=0.0), 1.0, -1.0)
     basis.coef *= signs
     V *= signs.astype(V.dtype)
     return basis, V
 
 
-def _exact(kernel: BoundKernel, n_vectors: int, kind: str, name: str) -> tuple[EigenBasis, np.ndarray]:
+def _find_exactly(kernel: BoundKernel, n_vectors: int, kind: str, name: str) -> tuple[EigenBasis, np.ndarray]:
     values = kernel.block(ALL, ALL)
-    dtype, K = values.dtype, _symmetric(values, name)
+    dtype, K = values.dtype, _require_symmetric(values, name)
     degree, inverse = None, np.ones(len(K))
     if kind == "laplacian":
         degree, sums = np.ones(len(K)), K.sum(axis=1)
@@ -191,17 +191,17 @@ def _exact(kernel: BoundKernel, n_vectors: int, kind: str, name: str) -> tuple[E
         inverse = 1.0 / np.sqrt(np.where(sums > 0, sums, 1.0))
         K *= inverse
         K *= inverse[:, None]
-    eigenvalues, V = _leading(K, n_vectors, _share(SMALLEST_EIGENVALUE, dtype))
+    eigenvalues, V = _find_leading(K, n_vectors, _bound_share(MIN_EIGENVALUE, dtype))
     coef = inverse[:, None] * V / eigenvalues
     return EigenBasis(kernel.restrict(np.arange(len(K))), coef, degree, eigenvalues), V.astype(dtype, copy=False)
 
 
-def _from_landmarks(
+def _find_from_landmarks(
     kernel: BoundKernel, anchors: np.ndarray, n_vectors: int, kind: str, name: str
 ) -> tuple[EigenBasis, np.ndarray]:
     values = kernel.block(anchors, anchors)
     dtype = values.dtype
-    squared, R = _leading(_symmetric(values, name), len(anchors), _share(RELATIVE_CUT, dtype))
+    squared, R = _find_leading(_require_symmetric(values, name), len(anchors), _bound_share(RELATIVE_CUT, dtype))
     R /= np.sqrt(squared)
     columns = _Columns(kernel, anchors, dtype)
     degree = None
@@ -215,13 +215,13 @@ def _from_landmarks(
     for _, C in columns:
         C = C.astype(np.float64, copy=False)
         if degree is not None:
-            inverse = _inverse_roots(C, _products(C, np.empty((len(anchors), 0)), degree))
+            inverse = _inverse_roots(C, _multiply(C, np.empty((len(anchors), 0)), degree))
             _require_degrees(not C[inverse == 0].any(), name)
             C = C * inverse[:, None]
         gram += C.T @ C  # the long product
     require_finite(gram, name)
     gram = R.T @ gram @ R
-    eigenvalues, E = _leading(gram, n_vectors, _share(SMALLEST_EIGENVALUE, dtype))
+    eigenvalues, E = _find_leading(gram, n_vectors, _bound_share(MIN_EIGENVALUE, dtype))
     basis = EigenBasis(kernel.restrict(anchors), R @ (E / np.sqrt(eigenvalues)), degree, eigenvalues)
     V = np.empty((kernel.n_rows, basis.n_features), dtype=dtype)
     for rows, C in columns:
@@ -236,7 +236,7 @@ class _Columns:
         self.kernel = kernel
         self.anchors = anchors
         n_bytes = kernel.n_rows * len(anchors) * dtype.itemsize
-        self.kept = np.empty((kernel.n_rows, len(anchors)), dtype) if n_bytes <= STORED_BYTES else None
+        self.kept = np.empty((kernel.n_rows, len(anchors)), dtype) if n_bytes <= MAX_STORED_BYTES else None
         self.is_filled = False
 
     def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
@@ -253,7 +253,7 @@ class _Columns:
         self.is_filled = True
 
 
-def _products(values: np.ndarray, coef: np.ndarray, degree: np.ndarray) -> np.ndarray:
+def _multiply(values: np.ndarray, coef: np.ndarray, degree: np.ndarray) -> np.ndarray:
     """Return the products of kernel values with coefficients, with the degrees of the anchors, and with ones."""
     right = np.column_stack([coef, degree, np.ones(len(degree))])
     return values.astype(np.float64, copy=False) @ right  # one product reads the values once
@@ -269,7 +269,7 @@ def _inverse_roots(values: np.ndarray, products: np.ndarray) -> np.ndarray:
     return 1.0 / np.sqrt(np.where(degrees > 0, degrees, np.inf))
 
 
-def _leading(K: np.ndarray, n_vectors: int, share: float) -> tuple[np.ndarray, np.ndarray]:
+def _find_leading(K: np.ndarray, n_vectors: int, share: float) -> tuple[np.ndarray, np.ndarray]:
     """Return the largest eigenvalues, those above a share of the first, and their eigenvectors; overwrites ``K``."""
     n_rows = len(K)
     if not n_rows:  # all landmarks are at the origin
@@ -282,11 +282,11 @@ def _leading(K: np.ndarray, n_vectors: int, share: float) -> tuple[np.ndarray, n
     return values[kept], vectors[:, kept]
 
 
-def _share(share: float, dtype: Any) -> float:
+def _bound_share(share: float, dtype: Any) -> float:
     return max(share, ROUNDINGS * float(np.finfo(dtype).eps))
 
 
-def _symmetric(values: np.ndarray, name: str) -> np.ndarray:
+def _require_symmetric(values: np.ndarray, name: str) -> np.ndarray:
     """Return a kernel matrix in double precision; refuse one that is not symmetric up to rounding."""
     K = values.astype(np.float64, copy=False)
     require_finite(K.sum(), name)

@@ -17,9 +17,9 @@ from sklearn.base import clone
 
 from ..parameters import check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel, Rows, require_kernel
-from .columns import columns_in_words, positions_of
+from .columns import find_positions, name_columns
 
-CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many rows
+MAX_CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -57,12 +57,12 @@ class BoundNormalized(BoundKernel):
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
         """Return the block divided by both lengths."""
-        return self._divided(self.kernel.block(rows, cols), self.inverse_lengths[rows], cols)
+        return self._divide(self.kernel.block(rows, cols), self.inverse_lengths[rows], cols)
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Return the kernel against new rows divided by both lengths."""
         lengths = _inverse_lengths(self.kernel.diag_against(X_new), self.recipe)
-        return self._divided(self.kernel.against(X_new, cols), lengths, cols)
+        return self._divide(self.kernel.against(X_new, cols), lengths, cols)
 
     def diag(self) -> np.ndarray:
         """Return ones, zeros for rows without length."""
@@ -76,7 +76,7 @@ class BoundNormalized(BoundKernel):
         """Restrict the kernel and its lengths."""
         return BoundNormalized(self.kernel.restrict(rows), self.inverse_lengths[rows], self.recipe)
 
-    def _divided(self, values: np.ndarray, lengths: np.ndarray, cols: Rows) -> np.ndarray:
+    def _divide(self, values: np.ndarray, lengths: np.ndarray, cols: Rows) -> np.ndarray:
         values *= lengths[:, None]
         values *= self.inverse_lengths[cols][None, :]
         return values
@@ -231,7 +231,7 @@ class OnColumns(Kernel):
             if any(isinstance(column, bool) for column in self.columns):
                 raise ValueError("OnColumns got a mask as columns; pass the positions np.flatnonzero(mask) instead.")
         if not self.source:
-            object.__setattr__(self, "source", columns_in_words(self.columns))
+            object.__setattr__(self, "source", name_columns(self.columns))
 
     @property
     def allows_missing(self) -> bool:
@@ -240,27 +240,27 @@ class OnColumns(Kernel):
 
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
         """Replace names and patterns by positions; the inner recipe knows the picked columns only."""
-        positions = positions_of(self.columns, feature_names, n_features)
+        positions = find_positions(self.columns, feature_names, n_features)
         names = None if feature_names is None else [feature_names[i] for i in positions]
         kernel = self.kernel.resolve(names, len(positions))
         return self.replace(kernel=kernel, columns=positions, source=self.source)
 
     def replace(self, **params: Any) -> Self:
         """Return a copy with some parameters changed; a source named after its columns follows them."""
-        if "columns" in params and self.source == columns_in_words(self.columns):
+        if "columns" in params and self.source == name_columns(self.columns):
             params.setdefault("source", "")
         return super().replace(**params)
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Bind the kernel to the columns; find the rows that lack them."""
-        positions = positions_of(self.columns, None, X.shape[1])
+        positions = find_positions(self.columns, None, X.shape[1])
         selector: Any = list(positions)
         if positions == tuple(range(positions[0], positions[0] + len(positions))):
             selector = slice(positions[0], positions[-1] + 1)  # a view, not a copy
         part = X[:, selector]
         if self.missing == "error":
             return BoundOnColumns(self.kernel.bind(part, rng, sample_weight), selector)
-        present = _present_rows(part)
+        present = _find_present(part)
         if not present.any():
             raise ValueError(f"No row has values in the columns {self.source} of OnColumns; drop this kernel.")
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
@@ -268,12 +268,12 @@ class OnColumns(Kernel):
             part, weight = part[present], weight[present]
         inner = self.kernel.bind(part, rng, None if sample_weight is None else weight)
         center, center_weight = _center_of_mass(weight, rng)
-        return BoundWithMissing(inner, selector, _places(present), center, center_weight)
+        return BoundWithMissing(inner, selector, _number_present(present), center, center_weight)
 
     def __repr__(self) -> str:
         columns = list(self.columns) if isinstance(self.columns, tuple) else self.columns
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
-        source = "" if self.source == columns_in_words(self.columns) else f", source={self.source!r}"
+        source = "" if self.source == name_columns(self.columns) else f", source={self.source!r}"
         return f"OnColumns({self.kernel!r}, {columns!r}{missing}{source})"
 
 
@@ -348,7 +348,7 @@ class BoundWithMissing(BoundKernel):
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Evaluate new rows, which may be missing too, against bound rows."""
-        part, places = self._new(X_new)
+        part, places = self._transform_new(X_new)
         return self._assemble(places, self.places[cols], lambda rows, cols: self.kernel.against(part[rows], cols))
 
     def diag(self) -> np.ndarray:
@@ -357,7 +357,7 @@ class BoundWithMissing(BoundKernel):
 
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Return the diagonal at new rows."""
-        part, places = self._new(X_new)
+        part, places = self._transform_new(X_new)
         return self._diagonal(places, self.kernel.diag_against(part) if part.shape[0] else np.empty(0))
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
@@ -400,10 +400,10 @@ class BoundWithMissing(BoundKernel):
         rounding = 16 * np.finfo(K.dtype).eps * float(weight @ np.abs(np.diag(K)))
         return squared if abs(squared) > rounding else 0.0
 
-    def _new(self, X_new: Any) -> tuple[Any, np.ndarray]:
+    def _transform_new(self, X_new: Any) -> tuple[Any, np.ndarray]:
         part = X_new[:, self.columns]
-        present = _present_rows(part)
-        return part if present.all() else part[present], _places(present)
+        present = _find_present(part)
+        return part if present.all() else part[present], _number_present(present)
 
 
 def _inverse_lengths(squared: np.ndarray, kernel: object) -> np.ndarray:
@@ -428,7 +428,7 @@ def _as_matrix(X: Any, transformer: object) -> Any:
     return X if X.dtype in (np.float32, np.float64) else X.astype(np.float64)
 
 
-def _present_rows(part: Any) -> np.ndarray:
+def _find_present(part: Any) -> np.ndarray:
     if sparse.issparse(part):
         stored = part.tocoo()
         n_missing = np.bincount(stored.row[np.isnan(stored.data)], minlength=part.shape[0])
@@ -444,18 +444,18 @@ def _present_rows(part: Any) -> np.ndarray:
     return n_missing == 0
 
 
-def _places(present: np.ndarray) -> np.ndarray:
+def _number_present(present: np.ndarray) -> np.ndarray:
     return np.where(present, np.cumsum(present) - 1, -1)
 
 
 def _center_of_mass(weight: np.ndarray, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     share = weight / weight.sum()
-    if len(weight) <= CENTER_ROWS:
+    if len(weight) <= MAX_CENTER_ROWS:
         return np.arange(len(weight)), share
     # Equidistant marks on the line of shares in random order: every row is drawn in proportion to its share, a heavy
     # one several times, and equal rows at most once.
     order = rng.permutation(len(weight))
-    marks = (np.arange(CENTER_ROWS) + rng.random()) / CENTER_ROWS
+    marks = (np.arange(MAX_CENTER_ROWS) + rng.random()) / MAX_CENTER_ROWS
     places = np.searchsorted(np.cumsum(share[order])[:-1], marks, side="right")
     drawn, times = np.unique(order[places], return_counts=True)
-    return drawn, times / CENTER_ROWS
+    return drawn, times / MAX_CENTER_ROWS

@@ -116,12 +116,12 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         self._refuse_inner_marker(part)
         X, y, groups = utils.indexable(X, y, groups)
         y = np.ravel(y) if np.ndim(y) == 2 else y
-        weights = _checked_weights(self.estimator, sample_weight, len(y))
+        weights = _check_weights(self.estimator, sample_weight, len(y))
         part, kept = part.restrict(weights > 0), np.flatnonzero(weights)
-        fit = partial(_fitted, self.estimator, X, y, None if sample_weight is None else weights, part.classes)
+        fit = partial(_fit_clone, self.estimator, X, y, None if sample_weight is None else weights, part.classes)
 
         labeled = kept[part.labeled]
-        tested, decision = _out_of_fold(fit, X, labeled, part, self._folds(X, y, groups, part, kept))
+        tested, decision = _decide_out_of_fold(fit, X, labeled, part, self._make_folds(X, y, groups, part, kept))
         rows = labeled[tested]
         codes = part.codes[tested]
         self.slope_, self.offset_ = _fit_sigmoids(decision, codes, weights[rows], part.classes)
@@ -139,7 +139,7 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
     def decision_function(self, X: Any) -> Floats:
         """Calibrated log-odds of shape (n_samples,) for two classes, otherwise (n_samples, n_classes)."""
         check_is_fitted(self, "estimator_")
-        return _decision(self.estimator_, X) * self.slope_ + self.offset_
+        return _decide(self.estimator_, X) * self.slope_ + self.offset_
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of shape (n_samples, n_classes); rows sum to one."""
@@ -181,7 +181,7 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
                     f"unlabeled={marker!r} to SemiSupervisedCalibration too."
                 )
 
-    def _folds(self, X: Any, y: Any, groups: Any, part: Partition, kept: Rows) -> Iterator[tuple[Rows, Rows]]:
+    def _make_folds(self, X: Any, y: Any, groups: Any, part: Partition, kept: Rows) -> Iterator[tuple[Rows, Rows]]:
         """Test parts, and training parts without the rows of weight zero."""
         utils.check_scalar(self.min_labels, "min_labels", numbers.Integral, min_val=2)
         counts = np.bincount(part.codes)
@@ -201,13 +201,13 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         return ((np.asarray(train)[np.isin(train, kept)], test) for train, test in pairs)
 
 
-def _out_of_fold(fit: Any, X: Any, labeled: Rows, part: Partition, pairs: Any) -> tuple[Rows, Floats]:
+def _decide_out_of_fold(fit: Any, X: Any, labeled: Rows, part: Partition, pairs: Any) -> tuple[Rows, Floats]:
     """Which of the labelled rows were tested (positions in `labeled`), and their mean decision values."""
     values, where = [], [np.empty(0, dtype=np.intp)]
     for train, test in pairs:
         scored = np.flatnonzero(np.isin(labeled, test))
         if len(scored):
-            values.append(_decision(fit(train), take(X, labeled[scored])))
+            values.append(_decide(fit(train), take(X, labeled[scored])))
             where.append(scored)
     tested, inverse, times = np.unique(np.concatenate(where), return_inverse=True, return_counts=True)
     untested = np.setdiff1d(part.codes, part.codes[tested])
@@ -221,7 +221,7 @@ def _out_of_fold(fit: Any, X: Any, labeled: Rows, part: Partition, pairs: Any) -
     return tested, (total.T / times).T
 
 
-def _checked_weights(estimator: Any, sample_weight: Any, n_rows: int) -> Floats:
+def _check_weights(estimator: Any, sample_weight: Any, n_rows: int) -> Floats:
     if sample_weight is None:
         return np.ones(n_rows)
     weights = utils.check_array(sample_weight, ensure_2d=False, dtype=float, input_name="sample_weight")
@@ -237,7 +237,7 @@ def _checked_weights(estimator: Any, sample_weight: Any, n_rows: int) -> Floats:
     return weights
 
 
-def _fitted(estimator: Any, X: Any, y: Any, weights: Any, classes: NDArray[Any], rows: Rows) -> Any:
+def _fit_clone(estimator: Any, X: Any, y: Any, weights: Any, classes: NDArray[Any], rows: Rows) -> Any:
     """A clone of the estimator, fitted on some rows, which has learned the classes of the labelled rows."""
     params = {} if weights is None else {"sample_weight": weights[rows]}
     fitted = clone(estimator).fit(take(X, rows), take(y, rows), **params)
@@ -251,7 +251,7 @@ def _fitted(estimator: Any, X: Any, y: Any, weights: Any, classes: NDArray[Any],
     return fitted
 
 
-def _decision(estimator: Any, X: Any) -> Floats:
+def _decide(estimator: Any, X: Any) -> Floats:
     """Decision values of shape (n_samples,) for two classes, otherwise (n_samples, n_classes)."""
     n_classes = len(estimator.classes_)
     if hasattr(estimator, "decision_function"):

@@ -84,7 +84,7 @@ class _LabeledScorer:
                 "are known; the test parts of SemiSupervisedSplit hold such rows only."
             )
         if self.scorer is None and self.request is None and get_config()["enable_metadata_routing"]:
-            params = self._as_the_estimator_requests(estimator, params)
+            params = self._select_requested(estimator, params)
         for name, value in params.items():
             if np.shape(value)[:1] == (len(y),):
                 params[name] = take(value, rows)
@@ -112,7 +112,7 @@ class _LabeledScorer:
             self.request.score.add_request(param=param, alias=alias)
         return self
 
-    def _as_the_estimator_requests(self, estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
+    def _select_requested(self, estimator: Any, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters, with routed weights only where the estimator's own score asks for them."""
         own = getattr(get_routing_for_object(estimator), "score", None)  # a pipeline has none: its steps have
         for name, alias in ({} if own is None else own.requests).items():

@@ -16,7 +16,7 @@ from ..parameters import COUNT, READ_LATER, Constraint, check_parameters, is_cou
 
 Rows = NDArray[np.intp]
 
-MANY_CLASSES = 10  # more whole numbers than this, or than half of the rows, may well be counts and not classes
+MAX_WHOLE_CLASSES = 10  # more whole numbers than this, or than half of the rows, may well be counts and not classes
 CONSTRAINTS = {
     "n_splits": Constraint(lambda value: is_count(value) and value >= 2, ("a whole number, 2 or more",)),
     "n_repeats": COUNT,
@@ -172,7 +172,7 @@ def _group_numbers(groups: Any) -> Rows:
 def _refuse_lost_class(classes: NDArray[Any], codes: Rows, tested: NDArray[np.bool_], target: str) -> None:
     lost = np.setdiff1d(codes[tested], codes[~tested])
     if len(classes) and len(lost):
-        many = len(classes) > min(MANY_CLASSES, len(codes) / 2)
+        many = len(classes) > min(MAX_WHOLE_CLASSES, len(codes) / 2)
         way = ""
         if target == "auto" and classes.dtype.kind in "iuf" and many:
             way = f' If y holds numbers to be predicted, and not {len(classes)} classes, pass target="numbers".'

@@ -37,11 +37,11 @@ OWN = {"default, RKHS norm": None, "cos^5, RKHS norm": [Normalized(Polynomial(5,
 
 def split(cell: Cell, fast: bool) -> tuple[list[tuple[np.ndarray, np.ndarray]], str]:
     """Return training, validation and test rows of the trial, the same for every method, and their source."""
-    found = mnist_odd_even(fast)
+    digits = mnist_odd_even(fast)
     sizes = np.cumsum(FAST_SIZES if fast else SIZES)
-    order = np.random.default_rng(cell.seed("paper", "trial")).permutation(len(found.y))
+    order = np.random.default_rng(cell.seed("paper", "trial")).permutation(len(digits.y))
     parts = np.split(order[: sizes[-1]], sizes[:-1])
-    return [(found.X[part], found.y[part]) for part in parts], found.source
+    return [(digits.X[part], digits.y[part]) for part in parts], digits.source
 
 
 def table(cell: Cell, fast: bool) -> dict[str, Any]:

@@ -29,16 +29,16 @@ class Rows:
 
 def rows(name: str, fast: bool, instead: Generator) -> Rows:
     """Return the data set ``name``, or what ``instead(rng)`` makes if a fast run does not find it."""
-    found = _loaded(name, not fast)
-    if isinstance(found, OSError):
+    loaded = _try_loading(name, not fast)
+    if isinstance(loaded, OSError):
         if not fast:
-            raise found
+            raise loaded
         return Rows(*instead(np.random.default_rng(0)), "generated")
-    return Rows(found.data, np.asarray(found.target), "original")
+    return Rows(loaded.data, np.asarray(loaded.target), "original")
 
 
 @lru_cache(maxsize=2)  # the cells of a process mostly ask for the same set
-def _loaded(name: str, download: bool) -> Any:
+def _try_loading(name: str, download: bool) -> Any:
     """Return the set, or the error that it met."""
     try:
         return load(name, download_if_missing=download)
@@ -48,9 +48,9 @@ def _loaded(name: str, download: bool) -> Any:
 
 def mnist_odd_even(fast: bool) -> Rows:
     """Return MNIST's digits with pixels in [0, 1]; the class is whether the digit is odd."""
-    found = rows("mnist14k", fast, generated_digits)
-    scale = 255.0 if found.source == "original" else 1.0
-    return Rows(np.asarray(found.X, dtype=float) / scale, np.asarray(found.y).astype(int) % 2, found.source)
+    loaded = rows("mnist14k", fast, generated_digits)
+    scale = 255.0 if loaded.source == "original" else 1.0
+    return Rows(np.asarray(loaded.X, dtype=float) / scale, np.asarray(loaded.y).astype(int) % 2, loaded.source)
 
 
 def generated_digits(rng: np.random.Generator, n_rows: int = 2500) -> tuple[np.ndarray, np.ndarray]:

@@ -175,8 +175,8 @@ class Paper:
         A number is a value, or a list of value and standard deviation where both are printed.
         """
         file = files(__package__) / "published" / f"{self.name}.json"
-        found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["items"]
-        return found
+        items: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))["items"]
+        return items
 
     def describe(self) -> dict[str, Any]:
         """Return the definition and the printed numbers as plain dictionaries and lists, for the report."""

@@ -55,7 +55,7 @@ COSTS = (1.0, 10.0, 100.0)
 DELTAS = (1e-5, 1e-3, 1e-1, 1.0)
 EPSILONS = (0.0, *DELTAS)
 SHARE = 0.1  # of eigenvectors
-MOST_STEPS = 100_000  # of LIBSVM
+MAX_LIBSVM_STEPS = 100_000  # of LIBSVM
 N_FAST, FAST_PER_CLASS = 400, 25  # rows and labels of a fast run
 DISTINCT, NARROW = "Wi-Fi, distinct rows", "Label-aware kernel, narrow"
 LOCATORS = ("SVR", "Gaussian field", "Label-aware kernel", NARROW)
@@ -68,15 +68,15 @@ WIDTH_ROWS = ("0.1", "0.2", "1.0", "5.0", "10.0", "20.0", "50.0")
 
 def draw(row: str, trial: int, fast: bool) -> tuple[Rows, np.ndarray]:
     """Return a data set, and which of its rows are labelled in a trial: the same for every method."""
-    found = rows(SETS[row], fast, _clouds)
+    data = rows(SETS[row], fast, _clouds)
     seed = Cell("label-aware", "table 1", row, "", trial).seed("paper", "row", "trial")
-    classes = np.unique(found.y, return_inverse=True)[1]
+    classes = np.unique(data.y, return_inverse=True)[1]
     if fast:
         kept = np.sort(np.random.default_rng(0).permutation(len(classes))[:N_FAST])
-        found = Rows(found.X[kept], found.y[kept], found.source)
+        data = Rows(data.X[kept], data.y[kept], data.source)
         classes = classes[kept]
     labeled = draw_labels(classes, per_class=FAST_PER_CLASS if fast else PER_CLASS, random_state=seed)[0]
-    return Rows(found.X, classes, found.source), np.isin(np.arange(len(classes)), labeled)
+    return Rows(data.X, classes, data.source), np.isin(np.arange(len(classes)), labeled)
 
 
 def _clouds(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -121,26 +121,26 @@ def learner(method: str, multiple: float, delta: float) -> Learner | PrintedLear
 
 def table(cell: Cell, fast: bool) -> dict[str, Any]:
     """Measure error and alignment on the unlabelled rows, and the time from rows to labels."""
-    found, labeled = draw(cell.row, cell.trial, fast)
-    y = np.where(labeled, found.y, -1)
+    data, labeled = draw(cell.row, cell.trial, fast)
+    y = np.where(labeled, data.y, -1)
     started = time.perf_counter()
     given = outside(cell.method)
     if given is not None:
-        fitted = fit_outside(given, found.X, found.y, labeled)
-        wrong = fitted.predict(acceptable(fitted, found.X[~labeled])) != found.y[~labeled]
-        return {"data": found.source, "error": 100.0 * float(wrong.mean()), "time": time.perf_counter() - started}
+        fitted = fit_outside(given, data.X, data.y, labeled)
+        wrong = fitted.predict(acceptable(fitted, data.X[~labeled])) != data.y[~labeled]
+        return {"data": data.source, "error": 100.0 * float(wrong.mean()), "time": time.perf_counter() - started}
     if cell.method == BY_FOLDS:
-        model = LearnedKernelClassifier(random_state=cell.trial).fit(found.X, y)
+        model = LearnedKernelClassifier(random_state=cell.trial).fit(data.X, y)
         fitted, predicted = model.learner_, model.transduction_[~labeled]
     else:
         multiple, C, delta = (1.0, 10.0, 1.0) if cell.method == PLAIN else WIDTHS[cell.row][cell.method]
-        fitted = learner(cell.method, multiple, delta).fit(found.X, y)
-        predicted = libsvm(fitted.kernel_, found.y, labeled, C)
+        fitted = learner(cell.method, multiple, delta).fit(data.X, y)
+        predicted = libsvm(fitted.kernel_, data.y, labeled, C)
     seconds = time.perf_counter() - started
     return {
-        "data": found.source,
-        "error": 100.0 * float(np.mean(predicted != found.y[~labeled])),
-        "alignment": alignment(fitted.transform(found.X[~labeled]), found.y[~labeled]),
+        "data": data.source,
+        "error": 100.0 * float(np.mean(predicted != data.y[~labeled])),
+        "alignment": alignment(fitted.transform(data.X[~labeled]), data.y[~labeled]),
         "time": seconds,
     }
 
@@ -150,7 +150,7 @@ def libsvm(kernel: BoundKernel, y: np.ndarray, labeled: np.ndarray, C: float) ->
     rows = np.flatnonzero(labeled)
     K = kernel.block(rows, rows)
     scale = float(np.trace(K) / len(K) - K.mean()) or 1.0
-    machine = SVC(kernel="precomputed", C=C, max_iter=MOST_STEPS)
+    machine = SVC(kernel="precomputed", C=C, max_iter=MAX_LIBSVM_STEPS)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # on kernels of low rank LIBSVM may go on for ever
         machine.fit(K / scale, y[labeled])
@@ -168,23 +168,23 @@ def alignment(features: np.ndarray, y: np.ndarray) -> float:
 
 def scores(cell: Cell, fast: bool) -> dict[str, Any]:
     """Measure how well each base vector alone is aligned with the classes, on the unlabelled rows."""
-    found, labeled = draw(cell.row, cell.trial, fast)
+    data, labeled = draw(cell.row, cell.trial, fast)
     multiple = WIDTHS[cell.row]["Label-aware kernel"][0]
     if cell.method == "Label-aware":
         fitted = LabelAwareKernelLearner(RBF(multiple=multiple), n_eigenvectors=0, weighting="uniform")
-        vectors = fitted.fit(found.X, np.where(labeled, found.y, -1)).transform(found.X)
+        vectors = fitted.fit(data.X, np.where(labeled, data.y, -1)).transform(data.X)
     else:
         rng = np.random.default_rng(0)
         kernel = RBF(multiple=multiple)
-        n_vectors = max(1, int(SHARE * len(found.y)))
-        vectors = eigenbasis(kernel.bind(found.X, rng), found.X, n_vectors, kind="laplacian", rng=rng)[1]
-    T = np.eye(int(found.y.max()) + 1)[found.y[~labeled]]
+        n_vectors = max(1, int(SHARE * len(data.y)))
+        vectors = eigenbasis(kernel.bind(data.X, rng), data.X, n_vectors, kind="laplacian", rng=rng)[1]
+    T = np.eye(int(data.y.max()) + 1)[data.y[~labeled]]
     T -= T.mean(axis=0)
     B = vectors[~labeled] - vectors[~labeled].mean(axis=0)
     squares = np.square(B.T @ T) / np.maximum(np.square(B).sum(axis=0)[:, None] * np.square(T).sum(axis=0), 1e-300)
     each = squares.mean(axis=1)
     return {
-        "data": found.source,
+        "data": data.source,
         "place": list(range(1, len(each) + 1)),
         "score": [float(value) for value in each],
         "best": float(each.max()),
@@ -195,13 +195,13 @@ def places(row: str, fast: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray, st
     """Return signal strengths, places scaled to [0, 1], which rows are labelled, and the source of the data."""
     name = "wifi_icdm2007_distinct" if row == DISTINCT else "wifi_icdm2007"
     try:
-        found = load(name, download_if_missing=not fast)
+        data = load(name, download_if_missing=not fast)
     except OSError:
         if not fast:
             raise
         return (*_generated_places(np.random.default_rng(0)), "generated")
-    X, Y = np.asarray(found.data, dtype=float), np.asarray(found.target, dtype=float)
-    labeled = ~np.asarray(found.is_test, dtype=bool)
+    X, Y = np.asarray(data.data, dtype=float), np.asarray(data.target, dtype=float)
+    labeled = ~np.asarray(data.is_test, dtype=bool)
     if fast:
         kept = np.sort(np.random.default_rng(0).permutation(len(X))[: 2 * N_FAST])
         X, Y, labeled = X[kept], Y[kept], labeled[kept]
@@ -227,7 +227,7 @@ def locator(method: str, multiple: float | None = None, n_landmarks: int | None 
     return LearnedKernelRegressor(learner, C=1.0, epsilon=epsilon, random_state=0)
 
 
-def located(method: str, X: np.ndarray, Y: np.ndarray, labeled: np.ndarray) -> np.ndarray:
+def locate(method: str, X: np.ndarray, Y: np.ndarray, labeled: np.ndarray) -> np.ndarray:
     """Return the places that a method predicts for all rows."""
     if method == "SVR":
         gamma = RBF(multiple=5.0).fitted(X, np.random.default_rng(0), None).gamma
@@ -240,7 +240,7 @@ def located(method: str, X: np.ndarray, Y: np.ndarray, labeled: np.ndarray) -> n
 def map_of_places(cell: Cell, fast: bool) -> dict[str, Any]:
     """Measure the error of a localisation, and keep true and estimated places."""
     X, Y, labeled, source = places(cell.row, fast)
-    estimated = located(cell.method, X, Y, labeled)
+    estimated = locate(cell.method, X, Y, labeled)
     shown = np.flatnonzero(~labeled)
     kept = shown[:: max(1, len(shown) // N_SHOWN)]
     columns = {"true x": Y[kept, 0], "true y": Y[kept, 1], "x": estimated[kept, 0], "y": estimated[kept, 1]}

@@ -67,8 +67,8 @@ def partition(row: str, trial: int, fast: bool) -> tuple[Sample, Sample, str]:
     The seed is the number of the trial, so that the partitions are those that ``train_test_split`` makes of 0, 1, ...
     """
     source = (BINARY | SEVERAL)[row]
-    found = rows(source.name, fast, lambda rng: clouds(rng, source.n_classes))
-    X, codes = np.asarray(found.X, dtype=float), np.unique(found.y, return_inverse=True)[1]
+    data = rows(source.name, fast, lambda rng: clouds(rng, source.n_classes))
+    X, codes = np.asarray(data.X, dtype=float), np.unique(data.y, return_inverse=True)[1]
     if fast or source.stream is not None:
         rng = np.random.default_rng([trial, source.stream or 0])
         n_each = FAST_N_EACH if fast else N_EACH
@@ -77,7 +77,7 @@ def partition(row: str, trial: int, fast: bool) -> tuple[Sample, Sample, str]:
     share = TEST_SHARES["two classes" if source.n_classes == 2 else "more"]
     X, X_test, y, y_test = train_test_split(X, codes, test_size=share, stratify=codes, random_state=trial)
     scaler = source.scaler().fit(X)
-    return (scaler.transform(X), y), (scaler.transform(X_test), y_test), found.source
+    return (scaler.transform(X), y), (scaler.transform(X_test), y_test), data.source
 
 
 def clouds(rng: np.random.Generator, n_classes: int) -> Sample:
@@ -94,7 +94,7 @@ def model(method: str, train: Sample, fast: bool) -> Any:
     if method == DEFAULT:
         return RKDAClassifier()
     if method in ("RKDA_CV", "SVM_CV"):
-        return (chosen_rkda if method == "RKDA_CV" else chosen_svm)(*train, fast)
+        return (choose_rkda if method == "RKDA_CV" else choose_svm)(*train, fast)
     kernels = [RBF(gamma=sigma**-2) for sigma in WIDTHS]
     if method.startswith("SM"):
         loss = "hinge" if method == "SM1" else "squared_hinge"
@@ -140,7 +140,7 @@ def accuracy(fitted: Any, X: np.ndarray, y: np.ndarray) -> float:
     return 100.0 * float(np.mean(fitted.predict(X) == y))
 
 
-def chosen_svm(X: np.ndarray, y: np.ndarray, fast: bool) -> SVC:
+def choose_svm(X: np.ndarray, y: np.ndarray, fast: bool) -> SVC:
     """Return the machine with the width and the cost of the fewest errors in folds."""
     widths, costs = (FAST_CV_WIDTHS, FAST_COSTS) if fast else (CV_WIDTHS, COSTS)
     right = np.zeros((len(widths), len(costs)))
@@ -152,7 +152,7 @@ def chosen_svm(X: np.ndarray, y: np.ndarray, fast: bool) -> SVC:
     return SVC(C=costs[best[1]], gamma=widths[best[0]] ** -2)
 
 
-def chosen_rkda(X: np.ndarray, y: np.ndarray, fast: bool) -> RKDAClassifier:
+def choose_rkda(X: np.ndarray, y: np.ndarray, fast: bool) -> RKDAClassifier:
     """Return the discriminant analysis with the one width and the ridge of the fewest errors in folds."""
     widths, ridges = (FAST_CV_WIDTHS, FAST_RIDGES) if fast else (CV_WIDTHS, RIDGES)
     right = np.zeros((len(widths), len(ridges)))

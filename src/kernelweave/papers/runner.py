@@ -95,26 +95,26 @@ def execute(
         ``watch(progress)`` after each finished cell.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    found: dict[tuple[Any, ...], Record] = {}
+    records: dict[tuple[Any, ...], Record] = {}
     for name in dict.fromkeys(task.cell.paper for task in tasks):
-        found |= finished(read_records(folder / f"{name}.jsonl"))
-    open_tasks = [task for task in tasks if task.key not in found]
-    clock = _Clock([(task, found[task.key]) for task in tasks if task.key in found], open_tasks, n_jobs)
+        records |= find_finished(read_records(folder / f"{name}.jsonl"))
+    open_tasks = [task for task in tasks if task.key not in records]
+    clock = _Clock([(task, records[task.key]) for task in tasks if task.key in records], open_tasks, n_jobs)
     about = versions()
     # Small batches: a cell is kept as soon as it is done. The generator hands them over as they come.
     computed = Parallel(n_jobs=n_jobs, return_as="generator_unordered", batch_size=1, pre_dispatch="2*n_jobs")(
-        delayed(_numbered)(number, task) for number, task in enumerate(open_tasks)
+        delayed(_compute_numbered)(number, task) for number, task in enumerate(open_tasks)
     )
     with closing(computed):  # an interrupt ends the workers
         for number, outcome in computed:
             task = open_tasks[number]
             record = _name(task) | outcome | {"date": str(datetime.now(UTC).date()), "versions": about}
             append_record(folder / f"{task.cell.paper}.jsonl", record)
-            found[task.key] = record
+            records[task.key] = record
             remaining = clock.remaining_after(task, record)
             if watch is not None:
                 watch(Progress(len(tasks) - clock.n_open, len(tasks), record, remaining))
-    return [found[task.key] for task in tasks]
+    return [records[task.key] for task in tasks]
 
 
 def read_records(path: Path) -> list[Record]:
@@ -144,7 +144,7 @@ def append_record(path: Path, record: Record) -> None:
         file.flush()
 
 
-def finished(records: Iterable[Record]) -> dict[tuple[Any, ...], Record]:
+def find_finished(records: Iterable[Record]) -> dict[tuple[Any, ...], Record]:
     """Return the last record of each cell and hash of settings, those with an error left out."""
     last = {record_key(record): record for record in records}
     return {key: record for key, record in last.items() if "error" not in record}
@@ -174,13 +174,13 @@ def record_key(record: Record) -> tuple[Any, ...]:
 
 def versions() -> dict[str, str]:
     """Return the versions of what the numbers depend on."""
-    found = {}
+    installed = {}
     for name in PACKAGES:
         try:
-            found[name] = version(name)
+            installed[name] = version(name)
         except PackageNotFoundError:  # run from a source tree that is not installed
-            found[name] = "not installed"
-    return found
+            installed[name] = "not installed"
+    return installed
 
 
 @cache
@@ -199,7 +199,7 @@ def compute(task: Task) -> Record:
     with thread_pools().limit(limits=1), warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
         try:
-            values = plain(task.item.run(task.cell, task.fast))
+            values = make_plain(task.item.run(task.cell, task.fast))
             outcome = {"data": values.pop("data", "original"), "values": values}
         except Exception as error:  # noqa: BLE001 - whatever fails in one cell must not stop the others; it is shown
             outcome = {"error": f"{type(error).__name__}: {error}"}
@@ -207,18 +207,18 @@ def compute(task: Task) -> Record:
     return outcome | ({"warnings": list(texts)} if texts else {}) | {"seconds": round(time.perf_counter() - start, 3)}
 
 
-def plain(value: Any) -> Any:
+def make_plain(value: Any) -> Any:
     """Return numbers as JSON has them: no NumPy types, None for what is not finite."""
     if isinstance(value, dict):
-        return {str(key): plain(inner) for key, inner in value.items()}
+        return {str(key): make_plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple | np.ndarray):
-        return [plain(inner) for inner in value]
+        return [make_plain(inner) for inner in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _numbered(number: int, task: Task) -> tuple[int, Record]:
+def _compute_numbered(number: int, task: Task) -> tuple[int, Record]:
     return number, compute(task)
 
 
@@ -259,14 +259,14 @@ class _Clock:
         return sum(guesses) / self.n_jobs if means else None
 
     def _add(self, task: Task, record: Record) -> None:
-        for kind in self._kinds(task):
+        for kind in self._list_kinds(task):
             self.seconds.setdefault(kind, []).append(record["seconds"])
 
     def _guess(self, task: Task, means: dict[tuple[str, ...], float]) -> float:
-        return next(means[kind] for kind in self._kinds(task) if kind in means)
+        return next(means[kind] for kind in self._list_kinds(task) if kind in means)
 
     @staticmethod
-    def _kinds(task: Task) -> list[tuple[str, ...]]:
+    def _list_kinds(task: Task) -> list[tuple[str, ...]]:
         cell = task.cell
         name = (cell.paper, cell.item, cell.row, cell.method)
         return [name, (*name[:2], cell.method), name[:2], ()]

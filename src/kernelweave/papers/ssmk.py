@@ -27,14 +27,14 @@ def split(cell: Cell, n_labeled: int, fast: bool) -> tuple[Any, np.ndarray, np.n
 
     Test and unlabelled rows of a trial are the same for every number of labels, and more labels are added to fewer.
     """
-    found = mnist_odd_even(fast)
-    order = np.random.default_rng(cell.seed("paper", "trial")).permutation(len(found.y))
+    digits = mnist_odd_even(fast)
+    order = np.random.default_rng(cell.seed("paper", "trial")).permutation(len(digits.y))
     n_test, n_unlabeled = (FAST_N_TEST, FAST_N_UNLABELED) if fast else (N_TEST, N_UNLABELED)
     test, unlabeled, pool = np.split(order, [n_test, n_test + n_unlabeled])
-    train = np.concatenate([with_both_classes(pool, found.y, n_labeled), unlabeled])
+    train = np.concatenate([with_both_classes(pool, digits.y, n_labeled), unlabeled])
     labeled = np.arange(len(train)) < n_labeled
-    scale = np.sqrt(np.mean(np.sum(found.X[train] ** 2, axis=1)))
-    return found.X[train] / scale, found.y[train], labeled, (found.X[test] / scale, found.y[test]), found.source
+    scale = np.sqrt(np.mean(np.sum(digits.X[train] ** 2, axis=1)))
+    return digits.X[train] / scale, digits.y[train], labeled, (digits.X[test] / scale, digits.y[test]), digits.source
 
 
 def with_both_classes(pool: np.ndarray, y: np.ndarray, n_labeled: int) -> np.ndarray:
@@ -90,14 +90,14 @@ def whole_problem(X: np.ndarray, signs: np.ndarray) -> tuple[float, list[int]]:
     n = len(signs)
     K = np.hstack([kernel.bind(X, np.random.default_rng(0)).block(slice(0, n), slice(None)) for kernel in LIBRARY])
     margins = signs[:, None] * np.hstack([K, -K, np.ones((n, 1))])
-    found = linprog(
+    program = linprog(
         np.concatenate([np.ones(2 * K.shape[1]), [0.0], np.full(n, COST)]),
         A_ub=-np.hstack([margins, np.eye(n)]),
         b_ub=-np.ones(n),
         bounds=[(0, None)] * (2 * K.shape[1]) + [(None, None)] + [(0, None)] * n,
     )
-    used = found.x[: K.shape[1]] != found.x[K.shape[1] : 2 * K.shape[1]]
-    return float(found.fun), [int(part.sum()) for part in np.split(used, len(LIBRARY))]
+    used = program.x[: K.shape[1]] != program.x[K.shape[1] : 2 * K.shape[1]]
+    return float(program.fun), [int(part.sum()) for part in np.split(used, len(LIBRARY))]
 
 
 def error(fitted: Any, X: np.ndarray, y: np.ndarray) -> float:

@@ -72,15 +72,15 @@ TSVM_DEFAULT, DEFAULT, BY_FOLDS = "TSVM, default", "TSVM-MKL, default", "TSVM-MK
 
 def draw(cell: Cell, fast: bool) -> tuple[Rows, np.ndarray]:
     """Return the rows of a set with classes 0 and 1, and which are labelled in the trial: the same for every method."""
-    found = rows(SETS[cell.row], fast, partial(generated, cell.row))
-    classes = (found.y > 0).astype(int)
-    numbers = labeled_rows(cell, classes, found.source)
+    data = rows(SETS[cell.row], fast, partial(generated, cell.row))
+    classes = (data.y > 0).astype(int)
+    numbers = labeled_rows(cell, classes, data.source)
     kept = np.arange(len(classes))
     if fast:
         others = np.setdiff1d(kept, numbers)
         more = np.random.default_rng(cell.seed("row", "trial")).permutation(others)[: N_FAST - len(numbers)]
         kept = np.sort(np.concatenate([numbers, more]))
-    return Rows(found.X[kept], classes[kept], found.source), np.isin(kept, numbers)
+    return Rows(data.X[kept], classes[kept], data.source), np.isin(kept, numbers)
 
 
 def labeled_rows(cell: Cell, classes: np.ndarray, source: str) -> np.ndarray:
@@ -152,25 +152,25 @@ def fit(cell: Cell, X: Any, y: np.ndarray, labeled: np.ndarray) -> tuple[Any, np
 
 def transductive(cell: Cell, fast: bool) -> dict[str, Any]:
     """Measure the error on the unlabelled rows."""
-    found, labeled = draw(cell, fast)
-    _, said = fit(cell, found.X, found.y, labeled)
-    return {"data": found.source, "unlabelled error": error(said[~labeled], found.y[~labeled])}
+    data, labeled = draw(cell, fast)
+    _, said = fit(cell, data.X, data.y, labeled)
+    return {"data": data.source, "unlabelled error": error(said[~labeled], data.y[~labeled])}
 
 
 def inductive(cell: Cell, fast: bool) -> dict[str, Any]:
     """Measure the errors on unlabelled and on unseen rows, a quarter of those without labels held out in turn."""
-    found, labeled = draw(cell, fast)
+    data, labeled = draw(cell, fast)
     others = np.flatnonzero(~labeled)
     errors = []
     for _, part in list(KFold(N_FOLDS, shuffle=True, random_state=0).split(others))[: N_FAST_FOLDS if fast else None]:
         held = others[part]
-        train = np.setdiff1d(np.arange(len(found.y)), held)
+        train = np.setdiff1d(np.arange(len(data.y)), held)
         unlabeled = ~labeled[train]
-        fitted, said = fit(cell, found.X[train], found.y[train], labeled[train])
-        unseen = fitted.predict(acceptable(fitted, found.X[held]))
-        errors.append((error(said[unlabeled], found.y[train][unlabeled]), error(unseen, found.y[held])))
+        fitted, said = fit(cell, data.X[train], data.y[train], labeled[train])
+        unseen = fitted.predict(acceptable(fitted, data.X[held]))
+        errors.append((error(said[unlabeled], data.y[train][unlabeled]), error(unseen, data.y[held])))
     means = np.mean(errors, axis=0)
-    return {"data": found.source, "unlabelled error": means[0], "test error": means[1]}
+    return {"data": data.source, "unlabelled error": means[0], "test error": means[1]}
 
 
 def error(said: np.ndarray, y: np.ndarray) -> float:

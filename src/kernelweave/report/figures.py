@@ -71,7 +71,7 @@ def draw(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[str
                 axes.legend()
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return _embedded(text.getvalue(), prefix, f"{item['name']}: {panel['title']}")
+    return _embed(text.getvalue(), prefix, f"{item['name']}: {panel['title']}")
 
 
 def series(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -80,7 +80,7 @@ def series(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[s
     Where rows are places on the axis there is one curve, whose points are (row, mean, standard error).
     """
     rows = panel["rows"] or item["rows"]
-    found: dict[str, list[Any]] = {}
+    drawn: dict[str, list[Any]] = {}
     known = dict.fromkeys([*item["methods"], *(record["method"] for record in records)])
     for method in panel["methods"] or known:
         mine = [r for r in records if r["method"] == method and r["row"] in rows and "error" not in r]
@@ -88,15 +88,15 @@ def series(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[s
             points = [(row, *_mean(mine, row, panel["y"])) for row in rows]
             points = [point for point in points if point[1] is not None]
             if points:
-                found[method] = [points]
+                drawn[method] = [points]
         else:
             for row in rows:
                 curves = [r["values"] for r in mine if r["row"] == row and panel["y"] in r["values"]]
                 if curves:
                     many = len({r["row"] for r in records if r["row"] in rows}) > 1
                     name = f"{row}: {method}" if many else method
-                    found[name] = [list(zip(v[panel["x"]], v[panel["y"]], strict=True)) for v in curves]
-    return found
+                    drawn[name] = [list(zip(v[panel["x"]], v[panel["y"]], strict=True)) for v in curves]
+    return drawn
 
 
 def _draw_series(axes: Axes, item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[str, Any]]) -> None:
@@ -164,7 +164,7 @@ def _name_places(axes: Axes, rows: Sequence[str]) -> None:
     axes.xaxis.set_major_formatter(ScalarFormatter())
 
 
-def _embedded(svg: str, prefix: str, label: str) -> str:
+def _embed(svg: str, prefix: str, label: str) -> str:
     """Return the bare element: without the XML head, with ids of its own and a name for those who cannot see it."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'\bid="', f'id="{prefix}-', svg)

@@ -261,26 +261,28 @@ def _markdown_item(view: ItemView) -> Iterator[str]:
 
 def warnings_of(page: Page) -> list[str]:
     """Return what a reader must know before the numbers, a sentence each."""
-    found = []
+    warnings = []
     if page.fast:
-        found.append("This is a fast run: few trials, small samples and short grids. It shows that everything runs.")
+        warnings.append("This is a fast run: few trials, small samples and short grids. It shows that everything runs.")
     if page.generated:
-        found.append("Some data were not at hand and were generated: those numbers are not compared.")
+        warnings.append("Some data were not at hand and were generated: those numbers are not compared.")
     if page.without:
-        found.append(f"There are no records of {', '.join(page.without)}: what is not computed is not shown.")
+        warnings.append(f"There are no records of {', '.join(page.without)}: what is not computed is not shown.")
     for view, n in page.missing:
-        found.append(f"No number yet for {n} of {len(view.table.n_done)} pairs of row and method in {_where(view)}.")
+        warnings.append(f"No number yet for {n} of {len(view.table.n_done)} pairs of row and method in {_where(view)}.")
     for view in page.partial:
         some, n_pairs = view.table.partial, len(view.table.n_done)
-        found.append(
+        warnings.append(
             f"Only {_trials(some, view.table.n_trials)} for {len(some)} of {n_pairs} pairs of row and method in "
             f"{_where(view)}."
         )
     for view, cell in page.unexplained:
-        found.append(f"Unexplained: {_where(view)}, {cell.row}, {cell.method}, {cell.measure} is worse than printed.")
+        warnings.append(
+            f"Unexplained: {_where(view)}, {cell.row}, {cell.method}, {cell.measure} is worse than printed."
+        )
     if page.n_others:
-        found.append(f"{page.n_others} records were made with other settings and are left out.")
-    return found
+        warnings.append(f"{page.n_others} records were made with other settings and are left out.")
+    return warnings
 
 
 def _trials(counts: Sequence[int], total: int | None = None) -> str:

@@ -93,7 +93,7 @@ def join(item: dict[str, Any], records: Sequence[dict[str, Any]]) -> ItemTable:
     cells, n_done = {}, {}
     for row in item["rows"]:
         for method in methods:
-            mine = _of(records, row, method)
+            mine = _select_records(records, row, method)
             if (row, method) in absent or (method in outside and not mine):
                 continue
             n_done[row, method] = sum("error" not in record for record in mine)
@@ -123,7 +123,7 @@ def compare(
 ) -> Compared:
     """Return one measure of a row and method from its records."""
     name = measure["name"]
-    printed, printed_sd = _printed(item["published"], row, method, name)
+    printed, printed_sd = _find_printed(item["published"], row, method, name)
     known: dict[str, Any] = {"row": row, "method": method, "measure": name}
     known |= {"printed": printed, "printed_sd": printed_sd}
     done = [record["values"] for record in records if "error" not in record]
@@ -182,16 +182,16 @@ def reason(why: Sequence[Sequence[str]], row: str, method: str) -> str:
     ('b', 'a')
     """
     fitting = [(r, m, text) for r, m, text in why if r in (row, "*") and m in (method, "*")]
-    best = min(fitting, key=lambda found: (found[0] == "*") + (found[1] == "*"), default=("", "", ""))
+    best = min(fitting, key=lambda place: (place[0] == "*") + (place[1] == "*"), default=("", "", ""))
     return best[2]
 
 
-def _of(records: Sequence[dict[str, Any]], row: str, method: str) -> list[dict[str, Any]]:
+def _select_records(records: Sequence[dict[str, Any]], row: str, method: str) -> list[dict[str, Any]]:
     return [record for record in records if (record["row"], record["method"]) == (row, method)]
 
 
-def _printed(published: dict[str, Any], row: str, method: str, name: str) -> tuple[float | None, float | None]:
-    found = published.get("rows", {}).get(row, {}).get(method, {}).get(name)
-    if isinstance(found, list):
-        return float(found[0]), float(found[1])
-    return (None if found is None else float(found)), None
+def _find_printed(published: dict[str, Any], row: str, method: str, name: str) -> tuple[float | None, float | None]:
+    printed = published.get("rows", {}).get(row, {}).get(method, {}).get(name)
+    if isinstance(printed, list):
+        return float(printed[0]), float(printed[1])
+    return (None if printed is None else float(printed)), None

@@ -48,9 +48,10 @@ from .simplex import solve_definite
 
 TOLERANCE = 1e-10  # what non-negative least squares on unit diagonals reaches also where kernels depend on each other
 JITTER = 1e-13  # in the unit diagonal, for kernels that depend on each other
-CONSTANT = 1e-13  # relative length, below which what is left of a vector or a kernel after centring is rounding
-ORTHOGONAL = 1e-14  # alignment, below which all is rounding
-BLOCK = 32  # weights that may become positive at once, or as many as are positive
+# Relative length, below which what is left of a vector or a kernel after centring is rounding.
+MIN_RELATIVE_LENGTH = 1e-13
+MIN_ALIGNMENT = 1e-14  # alignment, below which all is rounding
+MAX_ENTERING = 32  # weights that may become positive at once, or as many as are positive
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +94,8 @@ def gram(
     ([[16.0, 0.0], [0.0, 16.0]], [16.0, 0.0], 16.0)
     """
     weight = np.ones(len(target)) if weight is None else np.asarray(weight, dtype=float)
-    parts = _centered(blocks, weight)
-    goal = Factor(_centered_columns(target, weight))
+    parts = _center_blocks(blocks, weight)
+    goal = Factor(_center_columns(target, weight))
     t = float(_products(goal, goal)[0, 0])
     if t == 0.0:
         raise ValueError(
@@ -136,7 +137,7 @@ def uniform(M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
     AlignmentResult
         ``x`` sums to 1; the objective is its alignment. Nothing is optimised: the residual is 0 by convention.
     """
-    return _closed_form(np.ones(len(a)), M, a, t, scope="equal weights")
+    return _certify_closed_form(np.ones(len(a)), M, a, t, scope="equal weights")
 
 
 def align(M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
@@ -153,9 +154,9 @@ def align(M: np.ndarray, a: np.ndarray, t: float) -> AlignmentResult:
         ``x`` is non-negative and sums to 1, 0 for kernels that are zero; the objective is its alignment. Where no
         kernel has a positive alignment, weights are equal and ``aligned`` is False.
     """
-    lengths, alone = _alone(M, a, t)
+    lengths, alone = _align_each(M, a, t)
     weights = np.divide(np.maximum(alone, 0.0), lengths, out=np.zeros(len(a)), where=lengths > 0.0)
-    return _closed_form(weights, M, a, t, scope="each kernel alone")
+    return _certify_closed_form(weights, M, a, t, scope="each kernel alone")
 
 
 def alignf(
@@ -182,12 +183,12 @@ def alignf(
 
     Examples
     --------
-    >>> found = alignf(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([0.6, 0.6]), 1.0)
-    >>> found.x.round(6).tolist(), round(found.objective, 4)
+    >>> result = alignf(np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([0.6, 0.6]), 1.0)
+    >>> result.x.round(6).tolist(), round(result.objective, 4)
     ([0.5, 0.5], 0.6928)
     """
-    found = _maximise(M + ridge * np.diag(M.diagonal()), a, t, tol)
-    return _with_weights(found, found.x, M, a, t)
+    result = _maximise(M + ridge * np.diag(M.diagonal()), a, t, tol)
+    return _replace_weights(result, result.x, M, a, t)
 
 
 def ordered(M: np.ndarray, a: np.ndarray, t: float, *, exempt: int = 1, tol: float = TOLERANCE) -> AlignmentResult:
@@ -217,12 +218,12 @@ def ordered(M: np.ndarray, a: np.ndarray, t: float, *, exempt: int = 1, tol: flo
     np.cumsum(M_sums[exempt:], axis=0, out=M_sums[exempt:])
     np.cumsum(M_sums[:, exempt:], axis=1, out=M_sums[:, exempt:])
     np.cumsum(a_sums[exempt:], out=a_sums[exempt:])
-    found = _maximise(M_sums, a_sums, t, tol)
-    weights = found.x.copy()
+    result = _maximise(M_sums, a_sums, t, tol)
+    weights = result.x.copy()
     weights[exempt:] = weights[exempt:][::-1].cumsum()[::-1]
-    if not found.aligned:
+    if not result.aligned:
         weights = np.ones(len(a))
-    return _with_weights(found, weights, M, a, t)
+    return _replace_weights(result, weights, M, a, t)
 
 
 def alignment_value(weights: np.ndarray, M: np.ndarray, a: np.ndarray, t: float) -> float:
@@ -253,12 +254,12 @@ def alignment(K: np.ndarray, T: np.ndarray, *, centered: bool = True) -> float:
     """
     if centered:
         ones = np.ones(len(K))
-        K, T = _centered_kernel(K, ones), _centered_kernel(T, ones)
+        K, T = _center_kernel(K, ones), _center_kernel(T, ones)
     sizes = float(np.linalg.norm(K)) * float(np.linalg.norm(T))
     return float(np.vdot(K, T)) / sizes if sizes > 0.0 else 0.0
 
 
-def _centered(blocks: Sequence[Block], weight: np.ndarray) -> list[Block]:
+def _center_blocks(blocks: Sequence[Block], weight: np.ndarray) -> list[Block]:
     """Centre all kernels and multiply their rows by the square roots of the weights; matrices in a row are stacked."""
     parts: list[Block] = []
     for are_matrices, group in groupby(enumerate(blocks), key=lambda item: isinstance(item[1], np.ndarray)):
@@ -272,29 +273,29 @@ def _centered(blocks: Sequence[Block], weight: np.ndarray) -> list[Block]:
                 )
             entries.append((type(block), values))
         if are_matrices:
-            parts.append(np.array([_centered_kernel(K, weight) for _, K in entries]))
+            parts.append(np.array([_center_kernel(K, weight) for _, K in entries]))
         else:
-            parts += [kind(_centered_columns(B, weight)) for kind, B in entries]
+            parts += [kind(_center_columns(B, weight)) for kind, B in entries]
     return parts
 
 
-def _centered_columns(B: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _center_columns(B: np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Subtract the weighted mean of each column; one that is constant becomes exactly zero."""
     B = np.asarray(B, dtype=float)
     root = np.sqrt(weight)[:, None]
     centered = root * (B - weight @ B / weight.sum())
-    lost = np.linalg.norm(centered, axis=0) <= CONSTANT * np.linalg.norm(root * B, axis=0)
+    lost = np.linalg.norm(centered, axis=0) <= MIN_RELATIVE_LENGTH * np.linalg.norm(root * B, axis=0)
     centered[:, lost] = 0.0
     return centered
 
 
-def _centered_kernel(K: np.ndarray, weight: np.ndarray) -> np.ndarray:
+def _center_kernel(K: np.ndarray, weight: np.ndarray) -> np.ndarray:
     K = np.asarray(K, dtype=float)
     share, root = weight / weight.sum(), np.sqrt(weight)
     means = share @ K
     centered = root[:, None] * (K - means - means[:, None] + share @ means) * root
     # an inner product with the centre cancels as much as the kernel is larger than what is left of it
-    lost = np.linalg.norm(centered) <= CONSTANT * np.linalg.norm(root[:, None] * K * root)
+    lost = np.linalg.norm(centered) <= MIN_RELATIVE_LENGTH * np.linalg.norm(root[:, None] * K * root)
     return np.zeros_like(centered) if lost else centered
 
 
@@ -320,33 +321,33 @@ def _columns(block: Block) -> np.ndarray:
     return block.Z if isinstance(block, Factor) else block
 
 
-def _closed_form(weights: np.ndarray, M: np.ndarray, a: np.ndarray, t: float, scope: str) -> AlignmentResult:
-    aligned = bool(_alone(M, a, t)[1].max() > 0.0)
+def _certify_closed_form(weights: np.ndarray, M: np.ndarray, a: np.ndarray, t: float, scope: str) -> AlignmentResult:
+    aligned = bool(_align_each(M, a, t)[1].max() > 0.0)
     certificate = Certificate(0.0, 0.0, "KKT residual", scope)
-    found = AlignmentResult(weights, 0.0, certificate, Status.CONVERGED, 0, aligned=aligned)
-    return _with_weights(found, weights if weights.any() else np.ones(len(a)), M, a, t)
+    result = AlignmentResult(weights, 0.0, certificate, Status.CONVERGED, 0, aligned=aligned)
+    return _replace_weights(result, weights if weights.any() else np.ones(len(a)), M, a, t)
 
 
-def _with_weights(
-    found: AlignmentResult, weights: np.ndarray, M: np.ndarray, a: np.ndarray, t: float
+def _replace_weights(
+    result: AlignmentResult, weights: np.ndarray, M: np.ndarray, a: np.ndarray, t: float
 ) -> AlignmentResult:
     """Give a result these weights, to sum 1, and their alignment."""
     weights = weights / weights.sum()
     value = alignment_value(weights, M, a, t)
-    return replace(found, x=weights, objective=value, certificate=replace(found.certificate, objective=value))
+    return replace(result, x=weights, objective=value, certificate=replace(result.certificate, objective=value))
 
 
-def _alone(M: np.ndarray, a: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+def _align_each(M: np.ndarray, a: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
     """Length of each kernel, and its own alignment; 0 where it is zero."""
     lengths = np.sqrt(M.diagonal())
     alone = np.divide(a, lengths, out=np.zeros(len(a)), where=lengths > 0.0) / np.sqrt(t)
-    alone[np.abs(alone) <= ORTHOGONAL] = 0.0
+    alone[np.abs(alone) <= MIN_ALIGNMENT] = 0.0
     return lengths, alone
 
 
 def _maximise(M: np.ndarray, a: np.ndarray, t: float, tol: float) -> AlignmentResult:
     """Maximise the alignment over non-negative weights of any length."""
-    lengths, alone = _alone(M, a, t)
+    lengths, alone = _align_each(M, a, t)
     useful = np.flatnonzero(lengths > 0.0)
     if alone.max() <= 0.0:
         certificate = Certificate(0.0, 0.0, "KKT residual")
@@ -375,7 +376,7 @@ def _nonnegative_least_squares(M: np.ndarray, a: np.ndarray) -> tuple[np.ndarray
     while True:
         gradient = np.where(positive, 0.0, a - M[:, positive] @ v[positive])
         entering = np.flatnonzero(gradient > JITTER * a.max())
-        n_entering = max(BLOCK, int(np.count_nonzero(positive)))
+        n_entering = max(MAX_ENTERING, int(np.count_nonzero(positive)))
         entering = entering[np.argsort(-gradient[entering], kind="stable")[:n_entering]]
         if not len(entering):
             return v, n_rounds

@@ -27,15 +27,15 @@ def compiled(function: Callable[..., Any]) -> Any:
 
     Division by zero gives infinity, as in numpy: testing for it would keep the loops from using vector instructions.
     """
-    return _with_cache(numba.njit(nogil=True, error_model="numpy")(function))
+    return _enable_cache(numba.njit(nogil=True, error_model="numpy")(function))
 
 
 def summing(function: Callable[..., Any]) -> Any:
     """Compile a function likewise, one that may add up numbers in any order."""
-    return _with_cache(numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"})(function))
+    return _enable_cache(numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"})(function))
 
 
-def _with_cache(dispatcher: Any) -> Any:
+def _enable_cache(dispatcher: Any) -> Any:
     if hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT=1 leaves the function itself
         try:
             dispatcher._cache = Cache(dispatcher.py_func)  # what enable_caching() sets to numba's own

@@ -11,8 +11,8 @@ import numpy as np
 
 from .result import Certificate, FitState, SolverResult, Status
 
-ROUNDING = 1e-13  # of the objective: a smaller decrease is none
-NO_SMALLER = 0.9  # of the smallest gap: a gap above is no progress
+MIN_DECREASE = 1e-13  # of the objective: a smaller decrease is none
+STALLED_GAP_RATIO = 0.9  # of the smallest gap: a gap above is no progress
 
 
 P = TypeVar("P")
@@ -72,8 +72,10 @@ class Course(Generic[P]):
 
     def ends(self, weights: np.ndarray, objective: float, gap: float, point: P, **count: int) -> bool:
         """Record a point, and what the method counted up to it; say whether it is the last."""
-        least = max(ROUNDING * abs(self.lowest), self.little * self.smallest)
-        stalled = len(self.history) > 0 and objective >= self.lowest - least and gap >= NO_SMALLER * self.smallest
+        least = max(MIN_DECREASE * abs(self.lowest), self.little * self.smallest)
+        stalled = (
+            len(self.history) > 0 and objective >= self.lowest - least and gap >= STALLED_GAP_RATIO * self.smallest
+        )
         self.n_stalls = self.n_stalls + 1 if stalled else 0
         if self._best is None or gap < self.smallest:
             self._best = Best(weights, objective, gap, point)
@@ -112,7 +114,7 @@ class Course(Generic[P]):
         assert self._best is not None  # a method ends no earlier than at its first point
         return self._best
 
-    def result(self, result: type[R], *, kind: str = "duality gap", **found: Any) -> R:
+    def result(self, result: type[R], *, kind: str = "duality gap", **details: Any) -> R:
         """Return the best point as a result of this type, with what else was found there."""
         best = self.best
         return result(
@@ -122,5 +124,5 @@ class Course(Generic[P]):
             status=self.status,
             n_iter=len(self.history) - 1,
             history=tuple(self.history),
-            **found,
+            **details,
         )

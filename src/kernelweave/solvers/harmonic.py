@@ -43,12 +43,12 @@ from scipy.sparse.csgraph import connected_components
 
 from .result import Certificate, SolverResult, Status
 
-SMALL = 1000  # rows without label: up to so many, a sparse graph is made dense
-ISLANDS = 1000  # rows: up to so many that hang on the others by weak edges are eliminated from a sparse graph
-WEAK = 1e-5  # of the degrees at both ends of an edge
-N_STEPS = 10  # of conjugate gradients, between two looks at the bound
+MAX_DENSE_ROWS = 1000  # rows without label: up to so many, a sparse graph is made dense
+MAX_ISLAND_ROWS = 1000  # rows: up to so many that hang on the others by weak edges are eliminated from a sparse graph
+MAX_WEAK_EDGE = 1e-5  # of the degrees at both ends of an edge
+STEPS_PER_CHECK = 10  # of conjugate gradients, between two looks at the bound
 EPS = float(np.finfo(float).eps)
-EXHAUSTED = 0.1 * EPS  # a residual, relative to the range of the values, that only the recurrence has
+MIN_RESIDUAL = 0.1 * EPS  # a residual, relative to the range of the values, that only the recurrence has
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,8 +102,8 @@ def solve_harmonic(
     Examples
     --------
     >>> path = np.diag(np.ones(3), 1) + np.diag(np.ones(3), -1)
-    >>> found = solve_harmonic(path, np.array([0, 3]), np.array([[0.0], [1.0]]), fallback=np.zeros(1))
-    >>> found.x[:, 0].round(6).tolist()
+    >>> result = solve_harmonic(path, np.array([0, 3]), np.array([[0.0], [1.0]]), fallback=np.zeros(1))
+    >>> result.x[:, 0].round(6).tolist()
     [0.0, 0.333333, 0.666667, 1.0]
     """
     if sparse.issparse(W):
@@ -111,13 +111,13 @@ def solve_harmonic(
         W.sum_duplicates()  # setdiag of SciPy 1.13 trusts that entries are sorted
         W.setdiag(0.0)
         W.eliminate_zeros()
-    reached = _reached(W, labeled)
+    reached = _find_reached(W, labeled)
     free = reached.copy()
     free[labeled] = False
     rows = np.flatnonzero(free)
     middle, size = 0.5 * (Y.max(axis=0) + Y.min(axis=0)), np.ptp(Y, axis=0)
     given = (Y - middle) / np.where(size > 0.0, size, 1.0)  # from -1/2 to 1/2
-    inner, outer = _edges(W, rows, labeled)
+    inner, outer = _cut_edges(W, rows, labeled)
     degree = np.asarray(inner.sum(axis=1) + outer.sum(axis=1)).ravel()
     if isinstance(inner, np.ndarray):
         values, lost = _eliminate(inner, outer, given)
@@ -135,7 +135,7 @@ def solve_harmonic(
     return HarmonicResult(x, energy, certificate, status, n_iter, unreached=np.flatnonzero(~reached), error=error)
 
 
-def _reached(W: Any, labeled: np.ndarray) -> np.ndarray:
+def _find_reached(W: Any, labeled: np.ndarray) -> np.ndarray:
     """Which rows a path of edges joins to a labelled one."""
     if sparse.issparse(W):
         _, component = connected_components(W, directed=False)
@@ -147,12 +147,12 @@ def _reached(W: Any, labeled: np.ndarray) -> np.ndarray:
     return reached
 
 
-def _edges(W: Any, rows: np.ndarray, labeled: np.ndarray) -> tuple[Any, Any]:
+def _cut_edges(W: Any, rows: np.ndarray, labeled: np.ndarray) -> tuple[Any, Any]:
     """Edges among the free rows, and from them to labelled ones; dense where there are few."""
     if sparse.issparse(W):
         W = W[rows]
         inner, outer = W[:, rows], W[:, labeled]
-        return (inner, outer) if len(rows) > SMALL else (inner.toarray(), outer.toarray())
+        return (inner, outer) if len(rows) > MAX_DENSE_ROWS else (inner.toarray(), outer.toarray())
     inner, outer = W[np.ix_(rows, rows)].astype(float), W[np.ix_(rows, labeled)].astype(float)
     np.fill_diagonal(inner, 0.0)
     return inner, outer
@@ -165,13 +165,13 @@ def _laplacian_product(W: Any, x: np.ndarray) -> np.ndarray:
 
 def _eliminate(inner: np.ndarray, outer: np.ndarray, given: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Harmonic values, and which rows lost their way to a label since the weights on it are too small for a number."""
-    shares = _absorbed(inner, outer) if len(inner) else outer
+    shares = _absorb_walks(inner, outer) if len(inner) else outer
     total = shares.sum(axis=1, keepdims=True)
     lost = total[:, 0] < 0.5
     return np.clip(shares / np.where(lost[:, None], 1.0, total) @ given, -0.5, 0.5), lost
 
 
-def _absorbed(inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
+def _absorb_walks(inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
     """Return for each row the shares of walks along ``inner`` edges that leave by each of the ``outer`` ones.
 
     The first half of the rows is eliminated: walks from it end in the other half or outside. With the detours through
@@ -182,10 +182,10 @@ def _absorbed(inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
         total = float(outer.sum())  # the way back to the row itself, where detours led, does not count
         return outer / total if total > 0.0 else np.zeros_like(outer)
     half = n_rows // 2
-    left = _absorbed(inner[:half, :half], np.hstack([inner[:half, half:], outer[:half]]))
+    left = _absorb_walks(inner[:half, :half], np.hstack([inner[:half, half:], outer[:half]]))
     crossed, gone = left[:, : n_rows - half], left[:, n_rows - half :]
     back = inner[half:, :half]
-    others = _absorbed(inner[half:, half:] + back @ crossed, outer[half:] + back @ gone)
+    others = _absorb_walks(inner[half:, half:] + back @ crossed, outer[half:] + back @ gone)
     return np.vstack([crossed @ others + gone, others])
 
 
@@ -193,13 +193,13 @@ def _iterate(
     inner: Any, outer: Any, given: np.ndarray, degree: np.ndarray, tol: float, max_iter: int
 ) -> tuple[np.ndarray, float, int, Status]:
     """Eliminate the islands, iterate on the rows that are left, and return to the islands."""
-    island = _islands(inner, outer, degree)
+    island = _find_islands(inner, outer, degree)
     if not len(island):
         return _conjugate_gradients(inner, outer @ given, degree, tol, max_iter)
     rest = np.setdiff1d(np.arange(len(degree)), island)
     away = inner[island][:, rest]
     coast, harbors = np.unique(away.indices), np.unique(outer[island].indices)  # rows and labels next to islands
-    shares = _absorbed(
+    shares = _absorb_walks(
         inner[island][:, island].toarray(), np.hstack([away[:, coast].toarray(), outer[island][:, harbors].toarray()])
     )
     through = away[:, coast].toarray().T @ shares  # walks from the coast by an island to the coast or a label
@@ -211,27 +211,27 @@ def _iterate(
     landed, total = outer[rest] @ given, np.asarray(outer[rest].sum(axis=1)).ravel()
     landed[coast] += through[:, len(coast) :] @ given[harbors]
     total[coast] += through[:, len(coast) :].sum(axis=1)
-    found, error, n_iter, status = _conjugate_gradients(
+    inner_values, error, n_iter, status = _conjugate_gradients(
         kept, landed, total + np.asarray(kept.sum(axis=1)).ravel(), tol, max_iter
     )
     values = np.empty((len(degree), given.shape[1]))
-    values[rest] = found
-    values[island] = shares @ np.vstack([found[coast], given[harbors]])
+    values[rest] = inner_values
+    values[island] = shares @ np.vstack([inner_values[coast], given[harbors]])
     if (shares.sum(axis=1) < 0.5).any():  # edges too weak for a number: the values there may be any
         return values, 1.0, n_iter, Status.PRECISION
     return values, error + len(island) * EPS, n_iter, status
 
 
-def _islands(inner: Any, outer: Any, degree: np.ndarray) -> np.ndarray:
+def _find_islands(inner: Any, outer: Any, degree: np.ndarray) -> np.ndarray:
     """Rows in small groups that hang on the others, and on labels, by weak edges only."""
     edges = inner.tocoo()
-    strong = edges.data >= WEAK * np.minimum(degree[edges.row], degree[edges.col])
+    strong = edges.data >= MAX_WEAK_EDGE * np.minimum(degree[edges.row], degree[edges.col])
     bridges = sparse.coo_array((edges.data[strong], (edges.row[strong], edges.col[strong])), shape=inner.shape)
     n_groups, group = connected_components(bridges, directed=False)
     size = np.bincount(group, minlength=n_groups)
-    size[group[outer.max(axis=1).toarray().ravel() >= WEAK * degree]] = 0  # on the mainland
+    size[group[outer.max(axis=1).toarray().ravel() >= MAX_WEAK_EDGE * degree]] = 0  # on the mainland
     order = np.argsort(size, kind="stable")
-    small = order[(size[order] > 0) & (np.cumsum(size[order]) <= ISLANDS)]
+    small = order[(size[order] > 0) & (np.cumsum(size[order]) <= MAX_ISLAND_ROWS)]
     return np.flatnonzero(np.isin(group, small))
 
 
@@ -244,7 +244,7 @@ def _conjugate_gradients(
     rounding = EPS * (2 + int(np.diff(inner.indptr).max()))
     while True:
         R = B - (d * X - inner @ X)  # as the recurrence drifts away from it
-        error = _error(X, R / d, rounding)
+        error = _bound_error(X, R / d, rounding)
         if error <= tol:
             status = Status.CONVERGED
         elif n_iter >= max_iter:
@@ -258,7 +258,7 @@ def _conjugate_gradients(
         return np.clip(X[:, :-1], -0.5, 0.5), error, n_iter, status
 
 
-def _error(X: np.ndarray, Z: np.ndarray, rounding: float) -> float:
+def _bound_error(X: np.ndarray, Z: np.ndarray, rounding: float) -> float:
     """Bound the errors of all but the last column, by the last; infinite as long as that is too rough.
 
     ``Z`` are the residuals divided by the degrees, and ``rounding`` bounds what these may be off, relative to the
@@ -292,8 +292,8 @@ def _descend(
         R -= step * AP
         n_iter += 1
         np.divide(R, d, out=Z)
-        look = n_iter % N_STEPS == 0
-        if look and (_error(X, Z, rounding) <= tol or np.abs(Z[:, :-1]).max() <= EXHAUSTED):
+        look = n_iter % STEPS_PER_CHECK == 0
+        if look and (_bound_error(X, Z, rounding) <= tol or np.abs(Z[:, :-1]).max() <= MIN_RESIDUAL):
             break
         before, slope = slope, np.einsum("ic,ic->c", R, Z)
         P *= np.divide(slope, before, out=np.zeros_like(slope), where=before > 0.0)

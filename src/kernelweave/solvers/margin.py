@@ -183,14 +183,14 @@ def feasible_weights(rows: MarginRows, weights: np.ndarray, *, balanced: bool) -
         why = ", with a free offset twice the share of the lighter side: 2 min(w+, w-) / w" if balanced else ""
         raise ValueError(f"nu is too large: it is {1.0 / total:.6g} and may be at most {largest_nu:.6g}{why}.")
     if not balanced:
-        return filled(weights, rows.cost, 1.0)
+        return fill_box(weights, rows.cost, 1.0)
     out = np.empty(len(weights))
     for side in (above, ~above):
-        out[side] = filled(weights[side], rows.cost[side], 0.5)
+        out[side] = fill_box(weights[side], rows.cost[side], 0.5)
     return out
 
 
-def filled(weights: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
+def fill_box(weights: np.ndarray, upper: np.ndarray, total: float) -> np.ndarray:
     """Return weights in the box [0, upper], as the given ones are, that sum to ``total``."""
     now = weights.sum()
     if now > total:

@@ -11,11 +11,11 @@ import numpy as np
 from scipy.linalg.lapack import dposv
 
 EPS = float(np.finfo(float).eps)
-FAR_AWAY = EPS**-0.5  # entries of a point that leave half of the digits to its place on the simplex
-LEAST_RIDGE = 100 * EPS  # of the diagonal, where rounding made a matrix indefinite
+MAX_ENTRY = EPS**-0.5  # entries of a point that leave half of the digits to its place on the simplex
+MIN_RIDGE = 100 * EPS  # of the diagonal, where rounding made a matrix indefinite
 RIDGE = 1e-12  # of the mean diagonal: makes equal kernels share their weight, and moves an optimum by no more
 BARRIER_FACTOR = 0.1  # of the barrier from one round of Newton steps to the next
-NEWTON_STEPS = 50  # of the barrier method in one round; five are usual
+MAX_NEWTON_STEPS = 50  # of the barrier method in one round; five are usual
 
 
 def project(point: np.ndarray, coefficients: np.ndarray | None = None) -> np.ndarray:
@@ -25,7 +25,7 @@ def project(point: np.ndarray, coefficients: np.ndarray | None = None) -> np.nda
     for a point plus a multiple of r, so that one so far away that the 1 is lost in rounding is first brought near.
     """
     r = np.ones(len(point)) if coefficients is None else coefficients
-    if np.abs(point).max() > FAR_AWAY:
+    if np.abs(point).max() > MAX_ENTRY:
         point = point - (point / r).max() * r
     order = np.argsort(-point / r, kind="stable")
     z, r_sorted = point[order], r[order]
@@ -47,16 +47,16 @@ def project_on_ball(point: np.ndarray, p: float) -> np.ndarray:
     if np.linalg.norm(z, p) <= 1.0:
         return z
     low, high = 0.0, 1.0
-    while np.linalg.norm(_shrunk(z, high, p), p) > 1.0:
+    while np.linalg.norm(_shrink(z, high, p), p) > 1.0:
         low, high = high, 4.0 * high
     while high - low > 4 * EPS * high:
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if np.linalg.norm(_shrunk(z, middle, p), p) > 1.0 else (low, middle)
-    w = _shrunk(z, high, p)
+        low, high = (middle, high) if np.linalg.norm(_shrink(z, middle, p), p) > 1.0 else (low, middle)
+    w = _shrink(z, high, p)
     return np.asarray(w / np.linalg.norm(w, p))
 
 
-def _shrunk(z: np.ndarray, multiplier: float, p: float) -> np.ndarray:
+def _shrink(z: np.ndarray, multiplier: float, p: float) -> np.ndarray:
     """Solve ``w + multiplier w^(p-1) = z`` for each entry."""
     low, high = np.zeros(len(z)), z.copy()
     for _ in range(60):
@@ -155,7 +155,7 @@ def minimise_quadratic_in_ball(H: np.ndarray, c: np.ndarray, p: float, accuracy:
     w, strength = np.full(n, 0.9 * n ** (-1.0 / p)), 1.0
     while strength * (n + 1) > accuracy:
         strength *= BARRIER_FACTOR
-        for _ in range(NEWTON_STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             room = 1.0 - float((w**p).sum())
             slope = p * w ** (p - 1.0) / room
             gradient = H @ w + c + strength * (slope - 1.0 / w)
@@ -172,7 +172,7 @@ def minimise_quadratic_in_ball(H: np.ndarray, c: np.ndarray, p: float, accuracy:
 
 
 def solve_definite(
-    A: np.ndarray, right: np.ndarray, *, ridge: float = 0.0, least: float = LEAST_RIDGE, factor: float = 100.0
+    A: np.ndarray, right: np.ndarray, *, ridge: float = 0.0, least: float = MIN_RIDGE, factor: float = 100.0
 ) -> np.ndarray:
     """Solve with a matrix that is positive definite but for rounding.
 

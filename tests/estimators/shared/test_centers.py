@@ -57,7 +57,7 @@ def test_a_number_draws_labeled_rows_first(n_centers, sample):
 
 
 def test_auto_draws_where_there_are_many_rows(sample, monkeypatch):
-    monkeypatch.setattr(module, "AUTO_CENTERS", 15)
+    monkeypatch.setattr(module, "MAX_AUTO_CENTERS", 15)
     _, rows, scope = chosen("auto", sample)
     np.testing.assert_array_equal(rows, chosen(15, sample)[1])
     assert scope == "15 centres of 40 rows"

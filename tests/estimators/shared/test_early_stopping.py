@@ -270,7 +270,7 @@ def test_the_best_round_is_kept_as_sparse_as_if_the_fit_had_ended_there(C, patie
     model.fit(rows[train], labels[train], X_val=rows[held], y_val=labels[held])
     assert model.status_ is Status.VALIDATION
     best = len(states) - 1 - patience
-    columns, rough = states[best].solutions[0]
+    columns, rough = states[best].details["solutions"][0]
     assert model.n_columns_ < np.count_nonzero(rough.coef) == len(columns)
     assert model.objective_ < rough.objective
     assert scores_of(model)[best] == model.score(rows[held], labels[held])

@@ -5,7 +5,7 @@ import pytest
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from kernelweave import RBF, KernelLibrary, Linear, SSMKClassifier
-from kernelweave.estimators.shared.formulation import INNER_TOL, LEAST_DEVIATION, TOLERANCES, Formulation, diagonals
+from kernelweave.estimators.shared.formulation import MAX_INNER_TOL, MIN_DEVIATION, TOLERANCES, Formulation, diagonals
 from kernelweave.solvers.columns.lp_masters import LPMaster, NuLPMaster
 from kernelweave.solvers.columns.qp_masters import NuQPMaster, QPMaster
 from kernelweave.solvers.columns.rkhs_master import RKHSMaster
@@ -57,7 +57,7 @@ def test_each_problem_has_its_master(penalty, chooses_margin):
 
 def test_restricted_programs_are_solved_more_accurately_than_the_whole():
     assert all(0.1 * tol <= tol for tol in TOLERANCES.values())
-    assert INNER_TOL < TOLERANCES["rkhs"] < TOLERANCES["l2"]
+    assert MAX_INNER_TOL < TOLERANCES["rkhs"] < TOLERANCES["l2"]
 
 
 @pytest.mark.parametrize("penalty, intercept", list(product(["l1", "l2", "rkhs"], ["free", "penalized", None])))
@@ -81,7 +81,7 @@ def test_std_is_the_deviation_at_least_a_tenth_of_what_is_usual(intercept, bound
     moved = K - np.average(K, axis=0, weights=weight[ROWS]) if intercept == "free" else K
     sizes = np.sqrt(np.average(moved**2, axis=0, weights=weight[ROWS])).reshape(2, N)
     usual = np.sqrt(np.average(sizes**2, axis=1, weights=weight))[:, None]
-    expected = np.maximum(sizes, LEAST_DEVIATION * usual).ravel()
+    expected = np.maximum(sizes, MIN_DEVIATION * usual).ravel()
     found = Formulation("l1", intercept=intercept).scales(bound, ROWS, weight, "std")
     np.testing.assert_allclose(found, expected)
     for_2_norm = Formulation("l2", intercept=intercept).scales(bound, ROWS, weight, "std")

@@ -31,7 +31,7 @@ from kernelweave.estimators.shared import kernel_learning, memory
 from kernelweave.estimators.shared.base_kernels import bind_base_kernels
 from kernelweave.estimators.shared.kernel_learning import fit_kernel, learn_kernel, weigh
 from kernelweave.estimators.shared.sample import Rows, read_sample
-from kernelweave.estimators.shared.target import target_of
+from kernelweave.estimators.shared.target import read_target
 from kernelweave.labels import partition
 from kernelweave.solvers.result import Status
 
@@ -230,7 +230,7 @@ def test_the_alignment_of_the_base_is_computed_from_a_part_of_many_labelled_rows
     y = np.arange(400) % 2  # every other row is of the same class
     X[:, 0] += 3.0 * y
     whole = AlignedKernelLearner([RBF(1.0)]).fit(X, y).alignment_["before"]
-    monkeypatch.setattr(kernel_learning, "MOST_ROWS", 100)
+    monkeypatch.setattr(kernel_learning, "MAX_ALIGNMENT_ROWS", 100)
     assert AlignedKernelLearner([RBF(1.0)]).fit(X, y).alignment_["before"] == pytest.approx(whole, rel=0.2)
 
 
@@ -277,8 +277,8 @@ def test_a_kernel_learned_from_some_rows_is_that_of_a_fit_without_the_other_labe
     design = LabelAwareKernelLearner(RBF(1.0), leave_one_out=True, extra_kernels=Linear()).design()
     sample, masked = (read_sample(Rows(X), partition(labels)) for labels in (y, np.where(np.arange(60) < 5, -1, y)))
     bound = bind_base_kernels(design, sample, np.random.default_rng(0), {})
-    part = learn_kernel(design, bound, target_of(sample).restrict(np.arange(5, 20)))
-    whole = learn_kernel(design, bound, target_of(masked))
+    part = learn_kernel(design, bound, read_target(sample).restrict(np.arange(5, 20)))
+    whole = learn_kernel(design, bound, read_target(masked))
     np.testing.assert_array_equal(part.result.x, whole.result.x)
     np.testing.assert_array_equal(part.kernel.block(WHOLE, WHOLE), whole.kernel.block(WHOLE, WHOLE))
 

@@ -21,15 +21,15 @@ from kernelweave import (
     SSMKClassifier,
     SSMKRegressor,
 )
-from kernelweave.estimators.shared.outputs import KernelClassifier, KernelRegressor, winners
+from kernelweave.estimators.shared.outputs import KernelClassifier, KernelRegressor, choose_classes
 
 
 def test_one_output_decides_by_its_sign_and_zero_is_the_first_class():
-    np.testing.assert_array_equal(winners(np.array([[-1.0], [0.0], [1e-300]])), [0, 0, 1])
+    np.testing.assert_array_equal(choose_classes(np.array([[-1.0], [0.0], [1e-300]])), [0, 0, 1])
 
 
 def test_of_several_outputs_the_largest_wins_and_of_equals_the_first():
-    np.testing.assert_array_equal(winners(np.array([[1.0, 2.0, 0.0], [-3.0, -1.0, -1.0]])), [1, 1])
+    np.testing.assert_array_equal(choose_classes(np.array([[1.0, 2.0, 0.0], [-3.0, -1.0, -1.0]])), [1, 1])
 
 
 @pytest.fixture(scope="module")

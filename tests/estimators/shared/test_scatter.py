@@ -153,7 +153,7 @@ FORMS = {
 def test_the_variance_is_that_of_rows_projected_by_the_others(form, large, prior, monkeypatch):
     kernel, options, kind, n_classes = FORMS[form]
     if large:  # kernels of features are used through these alone
-        monkeypatch.setattr(kernel_stack, "LARGE", 10)
+        monkeypatch.setattr(kernel_stack, "MAX_DENSE_POINTS", 10)
         kernel = ManifoldKernel(kernel, ratio=0.0, n_landmarks=15)
     X, y = labelled(9, n_classes=abs(n_classes))
     y = np.where(np.arange(40) % 4 == 0, -1, y) if n_classes < 0 else y
@@ -196,7 +196,7 @@ def test_priors_matter_where_narrow_kernels_stand_in_for_the_ridge():
 def test_a_calibrated_threshold_makes_the_fewest_errors_when_each_row_is_left_out(weighted, large, monkeypatch):
     kernel = RBF(0.3)
     if large:
-        monkeypatch.setattr(kernel_stack, "LARGE", 10)
+        monkeypatch.setattr(kernel_stack, "MAX_DENSE_POINTS", 10)
         kernel = ManifoldKernel(kernel, ratio=0.0, n_landmarks=15)
     found, fewest = [], []
     for seed, ridge in enumerate([0.1, 0.01, 1e-3, 1e-4]):

@@ -2,12 +2,12 @@ import numpy as np
 import pytest
 
 from kernelweave.estimators.shared.sample import Rows, read_sample
-from kernelweave.estimators.shared.target import read_labels, target_of
+from kernelweave.estimators.shared.target import read_labels, read_target
 from kernelweave.labels import Partition, TargetPartition, partition, partition_targets
 
 
 def target_from(labels, weight=None):
-    return target_of(read_sample(Rows(np.zeros((labels.n_labeled + labels.n_unlabeled, 1))), labels, weight))
+    return read_target(read_sample(Rows(np.zeros((labels.n_labeled + labels.n_unlabeled, 1))), labels, weight))
 
 
 def test_the_target_of_classes_are_indicators():

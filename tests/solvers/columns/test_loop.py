@@ -64,7 +64,7 @@ def test_column_generation_reaches_the_full_lp_optimum(seed, batch):
 def test_rough_solutions_on_the_way_leave_the_end_as_it_is(seed, max_columns, monkeypatch):
     K, rows = problem(seed)
     (exact,) = solve(K, rows, max_columns=max_columns)
-    monkeypatch.setattr(restricted_lp, "MANY", 2)
+    monkeypatch.setattr(restricted_lp, "MIN_ROUGH_VARIABLES", 2)
     (result,) = solve(K, rows, max_columns=max_columns)
     assert result.status is exact.status
     if max_columns is None:
@@ -79,7 +79,7 @@ def test_rough_solutions_on_the_way_leave_the_end_as_it_is(seed, max_columns, mo
 @pytest.mark.parametrize("rough", [False, True])
 @pytest.mark.parametrize("tol", [0.5, 0.1, 1e-2, 1e-4])
 def test_the_certificate_covers_the_distance_to_the_optimum(tol, rough, monkeypatch):
-    monkeypatch.setattr(restricted_lp, "MANY", 2 if rough else 10**6)
+    monkeypatch.setattr(restricted_lp, "MIN_ROUGH_VARIABLES", 2 if rough else 10**6)
     K, rows = problem(7)
     (result,) = solve(K, rows, tol=tol, batch=3)
     optimum = full_lp(K, rows).objective
@@ -305,7 +305,7 @@ def test_points_that_any_problem_misses_are_told():
         strata=lambda errors: told.append(errors) or thirds(errors),
         callback=lambda s: states.append(s),
     )
-    for rows, (_, solution) in zip((first, second), states[0].solutions, strict=True):
+    for rows, (_, solution) in zip((first, second), states[0].details["solutions"], strict=True):
         assert told[0][rows.sign * solution.values < 1.0].all()
 
 
@@ -430,8 +430,8 @@ def test_the_best_solution_is_returned_not_the_last():
 
 @pytest.fixture
 def many(monkeypatch):
-    monkeypatch.setattr(restricted_lp, "MANY", 2)
-    monkeypatch.setattr(loop, "SETTLING", 1e3)  # slow computers have the time, too
+    monkeypatch.setattr(restricted_lp, "MIN_ROUGH_VARIABLES", 2)
+    monkeypatch.setattr(loop, "SETTLING_SHARE", 1e3)  # slow computers have the time, too
 
 
 STOPS = {
@@ -492,7 +492,7 @@ def test_a_rough_solution_is_made_exact_when_the_next_one_fails_if_that_does_not
 
 
 def test_without_the_time_to_make_it_exact_a_rough_solution_is_returned_as_it_is(many, monkeypatch):
-    monkeypatch.setattr(loop, "SETTLING", 0.0)
+    monkeypatch.setattr(loop, "SETTLING_SHARE", 0.0)
     K, rows = problem(0, n_points=60, C=0.5)
     seen = []
     (result,) = solve(K, rows, batch=10, max_time=1e3, callback=lambda s: seen.append(s) or s.iteration == 4)

@@ -64,7 +64,7 @@ def scan(master, K, found, width=17):
 @pytest.mark.parametrize("kind, form", CASES)
 @pytest.mark.parametrize("seed", range(3))
 def test_rough_solutions_bound_the_optimum_and_exact_ones_follow(seed, kind, form, monkeypatch):
-    monkeypatch.setattr(restricted_lp, "MANY", 2)
+    monkeypatch.setattr(restricted_lp, "MIN_ROUGH_VARIABLES", 2)
     K, rows = problem(seed, kind, C=10.0 ** (seed - 1))
     best = full_lp(K, rows, **form).objective
     master = LPMaster(rows, **form)
@@ -78,7 +78,7 @@ def test_rough_solutions_bound_the_optimum_and_exact_ones_follow(seed, kind, for
 
 
 def test_columns_that_rough_solutions_do_not_use_are_dropped(monkeypatch):
-    monkeypatch.setattr(restricted_lp, "MANY", 2)
+    monkeypatch.setattr(restricted_lp, "MIN_ROUGH_VARIABLES", 2)
     K, rows = problem(3, n_points=60, n_columns=100)
     best = full_lp(K, rows).objective
     master = LPMaster(rows, idle_rounds=1)

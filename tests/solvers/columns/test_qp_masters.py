@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from oracles.reference import full_nu_qp, full_qp
 
-from kernelweave.solvers.columns.qp_masters import LARGEST_BATCH, NuQPMaster, QPMaster, shrunken_value
+from kernelweave.solvers.columns.qp_masters import MAX_BATCH, NuQPMaster, QPMaster, shrunken_value
 from kernelweave.solvers.margin import classification_rows, margin_loss, one_class_rows, regression_rows
 
 N_POINTS, N_COLUMNS = 25, 40
@@ -255,7 +255,7 @@ def test_a_portion_is_a_tenth_of_the_working_set():
     master.add_columns(np.arange(200), np.zeros((N_POINTS, 200)))
     assert master.batch == 20
     master.add_columns(np.arange(200, 2000), np.zeros((N_POINTS, 1800)))
-    assert master.batch == LARGEST_BATCH
+    assert master.batch == MAX_BATCH
 
 
 def test_no_column_is_dropped_since_the_optimum_is_dense():

@@ -20,7 +20,7 @@ def restricted(seed=0, n_rows=15, n_points=60, **options):
 
 @pytest.fixture
 def many(monkeypatch):
-    monkeypatch.setattr(restricted_lp, "MANY", 2)
+    monkeypatch.setattr(restricted_lp, "MIN_ROUGH_VARIABLES", 2)
 
 
 def settled(lp):
@@ -121,7 +121,7 @@ def test_where_both_fail_the_rough_solution_is_better_than_none(monkeypatch):
     monkeypatch.setattr(restricted_lp.GrowingLP, "solve", fails)
     lp, _ = restricted()
     assert -settled(lp).x.sum() == pytest.approx(expected, rel=1e-6)
-    monkeypatch.setattr(restricted_lp, "GOOD", 0.0)
+    monkeypatch.setattr(restricted_lp, "GUESS_GAP", 0.0)
     with pytest.raises(SolverFailedError):
         lp.solve()
 

@@ -215,7 +215,7 @@ def test_a_tolerance_out_of_reach_is_given_up_before_long(ridge, monkeypatch):
     found = solve_joint_lmi(kernels, H, ridge=ridge, tol=1e-14)
     assert found.status is Status.PRECISION
     assert found.certificate.relative <= 1e-8
-    assert found.n_iter <= near.n_iter + 2 * joint_lmi.PATIENCE
+    assert found.n_iter <= near.n_iter + 2 * joint_lmi.MAX_STALLS
     assert (
         sum(n_steps for _, n_steps in inner) <= 100 * found.n_cholesky
     )  # steps in t; rounding does not make them many

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kernelweave.solvers.machines import kernel_stack
-from kernelweave.solvers.machines.kernel_stack import BLOCK_ROWS, FEW_VECTORS, Diagonal, Factor, KernelStack
+from kernelweave.solvers.machines.kernel_stack import BLOCK_ROWS, MAX_ROWWISE_VECTORS, Diagonal, Factor, KernelStack
 
 N = 2 * BLOCK_ROWS + 9  # blocks, and a rest
 
@@ -64,7 +64,7 @@ def test_the_sum_is_formed_once_for_the_same_weights_and_ridge(monkeypatch):
     assert len(formed) == 3
 
 
-@pytest.mark.parametrize("n_vectors", [1, 2, FEW_VECTORS + 2])
+@pytest.mark.parametrize("n_vectors", [1, 2, MAX_ROWWISE_VECTORS + 2])
 @pytest.mark.parametrize("n_zero", [0, N - 6, N])
 def test_products_are_those_of_dense_matrices(n_vectors, n_zero):
     members, scales, matrices = kernels()
@@ -76,7 +76,7 @@ def test_products_are_those_of_dense_matrices(n_vectors, n_zero):
     assert stack.products(X, at=at)[:, at] == pytest.approx((matrices @ X)[:, at], rel=1e-10, abs=1e-10)
 
 
-@pytest.mark.parametrize("n_vectors", [1, FEW_VECTORS + 2])
+@pytest.mark.parametrize("n_vectors", [1, MAX_ROWWISE_VECTORS + 2])
 def test_single_precision_kernels_are_summed_in_double_precision(n_vectors):
     members, scales, _ = kernels()
     rounded = [K.astype(np.float32) if isinstance(K, np.ndarray) else K for K in members]
@@ -129,7 +129,7 @@ def test_features_and_products_of_the_sum_need_no_matrix(monkeypatch):
     stack = KernelStack([Factor(Z) for Z in factors], scales)
     assert not stack.is_low_rank  # a matrix of so few points does no harm
     assert stack.combined_product(weights, X) == pytest.approx(K @ X)
-    monkeypatch.setattr(kernel_stack, "LARGE", N - 1)
+    monkeypatch.setattr(kernel_stack, "MAX_DENSE_POINTS", N - 1)
     assert stack.is_low_rank
     F = stack.features(weights)
     assert F.shape == (N, 6)  # a kernel without weight has none

@@ -366,7 +366,7 @@ def test_arguments_that_make_no_sense_are_refused():
         solve_kernel_weights(stack, problem, start=np.zeros(6))
 
 
-N_MANY = kernel_weights.ONE_IN * kernel_weights.FEWEST + 7  # rows enough for a start from fewer
+N_MANY = kernel_weights.ONE_IN * kernel_weights.MIN_SUBSAMPLE_ROWS + 7  # rows enough for a start from fewer
 
 
 def equal(members):

@@ -30,7 +30,7 @@ def gap(Z, linear, lower, upper, rows, x):
 @pytest.mark.parametrize("small", [10_000, 20], ids=["small problem", "sweeps"])
 @pytest.mark.parametrize("seed", range(6))
 def test_it_reaches_the_optimum_of_smo_on_the_kernel_matrix(monkeypatch, seed, small):
-    monkeypatch.setattr(low_rank, "SMALL", small)
+    monkeypatch.setattr(low_rank, "MAX_DENSE_VARIABLES", small)
     Z, linear, lower, upper, rows = problem(seed, scale=10.0 ** (seed % 3 - 1))
     found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-8)
     oracle = smo.solve(Z @ Z.T, linear, lower, upper, total=None, index=rows, tol=1e-10)
@@ -67,7 +67,7 @@ def test_the_limit_is_a_status_with_an_honest_gap():
 
 @pytest.mark.parametrize("small", [10_000, 1], ids=["small problem", "sweeps"])
 def test_rows_without_features_and_variables_without_room_are_no_trouble(monkeypatch, small):
-    monkeypatch.setattr(low_rank, "SMALL", small)
+    monkeypatch.setattr(low_rank, "MAX_DENSE_VARIABLES", small)
     Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     found = solve_low_rank(
         Z, np.array([-1.0, -1.0, 1.0]), np.array([0.0, 0.5, -1.0]), np.array([2.0, 0.5, 0.0]), tol=1e-9
@@ -96,7 +96,7 @@ def stack_and_problems(seed, n=60):
 def test_machines_on_features_are_machines_on_their_kernels(monkeypatch, norm):
     stack, problems = stack_and_problems(0)
     dense = solve_kernel_weights(stack, problems, norm=norm, tol=1e-7)
-    monkeypatch.setattr(kernel_stack, "LARGE", 10)
+    monkeypatch.setattr(kernel_stack, "MAX_DENSE_POINTS", 10)
     stack, problems = stack_and_problems(0)
     assert WeightedSVM(stack, problems, 0.0, norm).low_rank
     monkeypatch.setattr(KernelStack, "combine", None)  # no matrix of all points is formed
@@ -106,7 +106,7 @@ def test_machines_on_features_are_machines_on_their_kernels(monkeypatch, norm):
 
 
 def test_an_equality_a_ridge_or_a_dense_kernel_needs_the_matrix(monkeypatch):
-    monkeypatch.setattr(kernel_stack, "LARGE", 10)
+    monkeypatch.setattr(kernel_stack, "MAX_DENSE_POINTS", 10)
     stack, problems = stack_and_problems(1)
     tied = [DualProblem(p.linear, p.lower, p.upper, total=0.0) for p in problems]
     monkeypatch.setattr(weighted_svm, "LARGE", 10)
@@ -122,7 +122,7 @@ def test_an_equality_over_few_points_needs_the_matrix_of_these(monkeypatch):
         return stack, [DualProblem(p.linear[here], p.lower[here], p.upper[here], 0.0, here) for p in problems]
 
     dense = solve_kernel_weights(*tied(), tol=1e-7)
-    monkeypatch.setattr(kernel_stack, "LARGE", 30)
+    monkeypatch.setattr(kernel_stack, "MAX_DENSE_POINTS", 30)
     stack, problems = tied()
     assert WeightedSVM(stack, problems).low_rank
     monkeypatch.setattr(KernelStack, "combine", None)

@@ -428,11 +428,13 @@ def shrinking_forms():
 @pytest.mark.parametrize("form", shrinking_forms())
 def test_a_shrunken_run_reaches_the_optimum(form, margin, shrinks, monkeypatch):
     K, linear, lower, upper, keywords = shrinking_forms()[form]
-    monkeypatch.setattr(smo, "SMALLER", 0.0)
+    monkeypatch.setattr(smo, "MAX_ACTIVE_SHARE", 0.0)
     expected = solve(K, linear, lower, upper, tol=1e-10, **keywords)
     assert not shrinks
-    monkeypatch.setattr(smo, "SMALLER", 0.95)
-    monkeypatch.setattr(smo, "MARGIN", margin)  # at minus infinity, all at a bound are left out, whether right or not
+    monkeypatch.setattr(smo, "MAX_ACTIVE_SHARE", 0.95)
+    monkeypatch.setattr(
+        smo, "SHRINKING_MARGIN", margin
+    )  # at minus infinity, all at a bound are left out, whether right or not
     found = solve(K, linear, lower, upper, tol=1e-10, **keywords)
     assert 0 < min(shrinks) <= max(shrinks) < len(linear)
     assert found.status is Status.CONVERGED
@@ -445,7 +447,7 @@ def test_a_shrunken_run_reaches_the_optimum(form, margin, shrinks, monkeypatch):
 @pytest.mark.parametrize("tol", [1e-3, 1e-5, 1e-7])
 @pytest.mark.parametrize("margin", [1.0, -np.inf])
 def test_the_certificate_of_a_shrunken_run_is_over_all_variables(tol, margin, shrinks, monkeypatch):
-    monkeypatch.setattr(smo, "MARGIN", margin)
+    monkeypatch.setattr(smo, "SHRINKING_MARGIN", margin)
     K, linear, lower, upper, _ = shrinking_forms()["total"]
     found = solve(K, linear, lower, upper, tol=tol)
     assert shrinks

@@ -74,7 +74,7 @@ def test_a_step_solves_the_printed_problem_for_any_slopes(seed, mean):
     found = train(stack, [dual], None, None)
     value, g = problem_of(machine, [K], slopes)
     assert found.objective + machine.constant(slopes) == pytest.approx(value, rel=1e-7)
-    point = transduction._point(stack, [machine], [dual], found)
+    point = transduction._make_point(stack, [machine], [dual], found)
     # The problem is strongly convex in f with modulus 1 and the diagonal of K is 1 (2 if centred): the root of the gap.
     np.testing.assert_allclose(point.values[:, 0], g, atol=3e-4)
 

@@ -9,8 +9,8 @@ from kernelweave.solvers.machines.weights_gradient import (
     ProjectedGradientStep,
     ReducedGradientStep,
     _reduced_gradient,
-    normalised,
-    shorter,
+    normalise,
+    shorten,
 )
 from kernelweave.solvers.margin import DualProblem
 
@@ -28,7 +28,7 @@ def machines(seed=0, C=2.0, n=40, norm=1.0):
 @pytest.mark.parametrize("seed", range(3))
 def test_group_lasso_updates_never_rise(seed, norm):
     svm = machines(seed, norm=norm)
-    step, value = GroupLassoStep(svm, lambda value: 1e-10), svm.solve(normalised(np.ones(4), norm), 1e-10)
+    step, value = GroupLassoStep(svm, lambda value: 1e-10), svm.solve(normalise(np.ones(4), norm), 1e-10)
     for _ in range(10):
         before, (value, name) = value.dual, step(value)
         assert value.dual <= before * (1 + 1e-9)
@@ -82,7 +82,7 @@ def test_the_reduced_gradient_keeps_the_sum_and_points_downhill():
 @pytest.mark.parametrize("norm", [1.0, 2.0, np.inf])
 def test_projected_gradient_steps_reach_a_fixed_point(norm):
     svm = machines(4, norm=norm)
-    step, value = ProjectedGradientStep(svm, lambda value: 1e-10), svm.solve(normalised(np.ones(4), norm), 1e-10)
+    step, value = ProjectedGradientStep(svm, lambda value: 1e-10), svm.solve(normalise(np.ones(4), norm), 1e-10)
     for _ in range(100):
         value, name = step(value)
         if value.relative_gap < 1e-6:
@@ -92,11 +92,11 @@ def test_projected_gradient_steps_reach_a_fixed_point(norm):
 
 
 def test_a_step_is_cut_at_the_minimum_of_its_parabola():
-    assert shorter(change=1.0, slope=-1.0) == pytest.approx(0.25)  # -t + 2 t^2
-    assert shorter(change=-0.9, slope=-1.0) == 0.5
-    assert shorter(change=1e9, slope=-1.0) == 0.1
+    assert shorten(change=1.0, slope=-1.0) == pytest.approx(0.25)  # -t + 2 t^2
+    assert shorten(change=-0.9, slope=-1.0) == 0.5
+    assert shorten(change=1e9, slope=-1.0) == 0.1
 
 
 def test_normalised_weights_are_not_negative():
-    assert normalised(np.array([3.0, -1e-17, 1.0]), 1.0) == pytest.approx([0.75, 0.0, 0.25])
-    assert normalised(np.array([3.0, 4.0]), 2.0) == pytest.approx([0.6, 0.8])
+    assert normalise(np.array([3.0, -1e-17, 1.0]), 1.0) == pytest.approx([0.75, 0.0, 0.25])
+    assert normalise(np.array([3.0, 4.0]), 2.0) == pytest.approx([0.6, 0.8])

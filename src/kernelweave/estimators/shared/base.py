@@ -75,7 +75,7 @@ class KernelEstimator(BaseEstimator):
 
     def _allows_missing(self) -> bool:
         """Return whether the recipes say what a missing value means."""
-        return allows_missing(*recipes_among(self._parameters()))
+        return allows_missing(*find_recipes(self._parameters()))
 
     def _check_parameters(self) -> None:
         """Refuse parameters that their constraints do not allow."""
@@ -100,13 +100,13 @@ class KernelEstimator(BaseEstimator):
             if like.feature_names is not None:
                 scratch.feature_names_in_ = like.feature_names
         missing = self._allows_missing()
-        X = _checked(scratch, X, dtypes, missing=missing, reset=like is None)
+        X = _check_rows(scratch, X, dtypes, missing=missing, reset=like is None)
         return Rows(X, vars(scratch).get("feature_names_in_"), dtypes, missing)
 
     def _read_new_rows(self, X: Any) -> Any:
         """Check rows against those of the fit."""
         check_is_fitted(self)
-        return _checked(self, X, self._dtypes, missing=self._takes_missing, reset=False)
+        return _check_rows(self, X, self._dtypes, missing=self._takes_missing, reset=False)
 
     def _outputs(self, X: Any, split: bool = False) -> np.ndarray:
         """Return the expansion at the rows of ``X``: (n_samples, n_outputs), or one axis more with ``split``."""
@@ -155,11 +155,11 @@ def random_generator(random_state: Any) -> np.random.Generator:
     return np.random.default_rng(check_random_state(random_state).randint(np.iinfo(np.int32).max))
 
 
-def recipes_among(params: Mapping[str, Any]) -> list[Any]:
+def find_recipes(params: Mapping[str, Any]) -> list[Any]:
     """Return the parameters that hold recipes."""
     return [params[name] for name in RECIPES if name in params]
 
 
-def _checked(estimator: BaseEstimator, X: Any, dtypes: tuple[str, ...], *, missing: bool, reset: bool) -> Any:
+def _check_rows(estimator: BaseEstimator, X: Any, dtypes: tuple[str, ...], *, missing: bool, reset: bool) -> Any:
     finite: Any = "allow-nan" if missing else True
     return validate_data(estimator, X, reset=reset, accept_sparse="csr", dtype=list(dtypes), ensure_all_finite=finite)

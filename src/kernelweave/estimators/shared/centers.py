@@ -10,7 +10,7 @@ import numpy as np
 from ...parameters import is_count
 from .sample import Sample
 
-AUTO_CENTERS = 20_000  # more rows than this rarely help, and cost time in proportion
+MAX_AUTO_CENTERS = 20_000  # more rows than this rarely help, and cost time in proportion
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,8 +50,8 @@ def choose_centers(centers: Any, sample: Sample, rng: np.random.Generator, *, ev
     is_labeled[sample.partition.labeled] = True
     if isinstance(centers, str) and centers in ("auto", "all", "labeled"):
         is_center = is_labeled if centers == "labeled" else np.ones(n_rows, dtype=bool)
-        if centers == "auto" and n_rows > AUTO_CENTERS and not every_row:
-            is_center = _draw(is_labeled, AUTO_CENTERS, rng)
+        if centers == "auto" and n_rows > MAX_AUTO_CENTERS and not every_row:
+            is_center = _draw(is_labeled, MAX_AUTO_CENTERS, rng)
     elif is_count(centers):
         is_center = _draw(is_labeled, int(centers), rng)
     else:

@@ -31,8 +31,8 @@ def tabulate_scores(
 
     Examples
     --------
-    >>> found = tabulate_scores([{"C": 1.0}, {"C": 10.0}], np.array([[0.5, 1.0], [1.0, 1.0]]))
-    >>> found["mean_test_score"].tolist(), found["rank_test_score"].tolist(), found["params"][1]
+    >>> table = tabulate_scores([{"C": 1.0}, {"C": 10.0}], np.array([[0.5, 1.0], [1.0, 1.0]]))
+    >>> table["mean_test_score"].tolist(), table["rank_test_score"].tolist(), table["params"][1]
     ([0.75, 1.0], [2, 1], {'C': 10.0})
     """
     means = np.average(scores, axis=1, weights=fold_weight)

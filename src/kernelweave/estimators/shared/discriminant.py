@@ -18,7 +18,7 @@ from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
 from ...labels import Partition
 from ...solvers.discriminant.joint_lmi import solve_joint_lmi
-from ...solvers.discriminant.matrix_fractional import FLOOR, solve_matrix_fractional
+from ...solvers.discriminant.matrix_fractional import MIN_RIDGE, solve_matrix_fractional
 from ...solvers.discriminant.simplex_newton import DiscriminantResult
 from ...solvers.discriminant.within_scatter import solve_within_scatter
 from ...solvers.machines.kernel_stack import KernelStack
@@ -29,14 +29,14 @@ from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
 from .progress import announce
 from .sample import Sample
-from .scatter import Scatter, pooled
+from .scatter import Scatter, pool_kernels
 from .stacks import stack_kernels
 
-NO_RIDGE = 1e-3  # a weight of the identity below this is as good as none
-NO_SPREAD = 1e-6  # of the variance of all rows: classes are not taken for narrower
+MIN_RIDGE_WEIGHT = 1e-3  # a weight of the identity below this is as good as none
+MIN_SPREAD = 1e-6  # of the variance of all rows: classes are not taken for narrower
 MIN_CENTROID_SCALE = 1e-3  # smallest shrinkage factor when held-out projections vanish
-TIE = 1e-9  # of the largest eigenvalue: eigenvalues that differ by less are equal
-NOTHING = 1e-12  # of the largest eigenvalue: directions below are rounding
+MAX_TIE = 1e-9  # of the largest eigenvalue: eigenvalues that differ by less are equal
+MIN_EIGENVALUE = 1e-12  # of the largest eigenvalue: directions below are rounding
 REMEDIES = {
     Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
     Status.PRECISION: "Raise the ridge or tol, or accept the certified gap.",
@@ -133,7 +133,7 @@ def fit_discriminant(bound: BoundLibrary, sample: Sample, options: DiscriminantO
     scatter = Scatter(stacked, sample)
     require_definite(owner, np.eye(len(bound.kernels)), scatter.stack, bound, stacked.rounding)
     result, is_uniform = _solve(scatter, options)
-    weights, ridge, coef = _directions(result, scatter, options)
+    weights, ridge, coef = _find_directions(result, scatter, options)
     used = (weights / scatter.scales)[None]
     expansion = composite_expansion(used, coef, np.zeros(coef.shape[1]), bound, sample.kept)
     values = expansion(sample.X)
@@ -152,7 +152,7 @@ def fit_discriminant(bound: BoundLibrary, sample: Sample, options: DiscriminantO
         ridge=ridge,
         n_solves=result.n_cholesky,
         by_kernel=by_kernel,
-        centers=_centroids(values - means, left_out(values - means, coef, weights, ridge), sample, options),
+        centers=_place_centroids(values - means, left_out(values - means, coef, weights, ridge), sample, options),
         outcome=summarize([result]),
     )
 
@@ -162,12 +162,12 @@ def _solve(scatter: Scatter, options: DiscriminantOptions) -> tuple[Discriminant
     stack = scatter.plain_stack if options.scatter == "within" else scatter.stack
     if options.weighting == "uniform":
         return _solve_uniform(stack, scatter, options), True
-    learned = _solve_for(stack, scatter, options)
+    learned = _solve_on(stack, scatter, options)
     if options.weighting == "learned" or learned.status is Status.CALLBACK:
         return learned, False
     uniform = _solve_uniform(stack, scatter, options)
     by_learned, by_uniform = (
-        scatter.left_out_errors(*_regression(result, scatter, options)) for result in (learned, uniform)
+        scatter.left_out_errors(*_read_regression(result, scatter, options)) for result in (learned, uniform)
     )
     rows = scatter.sample.labeled_weight
     better = by_learned - by_uniform
@@ -186,12 +186,12 @@ def _solve(scatter: Scatter, options: DiscriminantOptions) -> tuple[Discriminant
 def _solve_uniform(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
     """Return the solution with equal weights, as if they had been learned."""
     n_kernels, learns_ridge = len(stack), options.ridge is None
-    result = _solve_for(pooled(stack, 1.0 if learns_ridge else n_kernels), scatter, options)
+    result = _solve_on(pool_kernels(stack, 1.0 if learns_ridge else n_kernels), scatter, options)
     equal = [result.x[0], *np.repeat(result.x[1], n_kernels)] if learns_ridge else np.full(n_kernels, 1.0 / n_kernels)
     return replace(result, x=np.array(equal))
 
 
-def _solve_for(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
+def _solve_on(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
     def on_step(state: FitState) -> bool:
         if options.verbose:
             announce(
@@ -208,7 +208,7 @@ def _solve_for(stack: KernelStack, scatter: Scatter, options: DiscriminantOption
     return solve(stack, scatter.H, ridge=None if options.ridge is None else scatter.stretch * options.ridge, **limits)
 
 
-def _directions(
+def _find_directions(
     result: DiscriminantResult, scatter: Scatter, options: DiscriminantOptions
 ) -> tuple[np.ndarray, float, np.ndarray]:
     """Return the kernels' weights, the ridge, and coefficients of the directions for each row."""
@@ -217,15 +217,15 @@ def _directions(
         coef = result.dual.reshape(-1, 1)
         says_something = scatter.stack.combined_product(result.x, coef).any()
         return result.x, options.ridge, coef if says_something else np.zeros_like(coef)
-    Z, weights, ridge = _regression(result, scatter, options)
+    Z, weights, ridge = _read_regression(result, scatter, options)
     between = scatter.H.T @ scatter.stack.combined_product(weights, Z)  # H'(I - ridge M^-1)H without cancellation
-    values, U = _axes(0.5 * (between + between.T) / scatter.stretch)
-    positive = values > NOTHING * max(float(values[0]), np.finfo(float).tiny)
+    values, U = _find_axes(0.5 * (between + between.T) / scatter.stretch)
+    positive = values > MIN_EIGENVALUE * max(float(values[0]), np.finfo(float).tiny)
     scaled = np.where(positive, U / np.sqrt(np.where(positive, values, 1.0)), 0.0)
     return weights, ridge, scatter.rows_of(Z @ scaled)
 
 
-def _regression(
+def _read_regression(
     result: DiscriminantResult, scatter: Scatter, options: DiscriminantOptions
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """Return Z, the inverse of ridge I + sum of weights B, times H; weights that sum to one; and the ridge."""
@@ -233,12 +233,12 @@ def _regression(
         return result.dual, result.x, options.ridge
     own, weights = float(result.x[0]), result.x[1:]
     kept = max(float(weights.sum()), np.finfo(float).eps)  # kernels of no use leave all to the identity
-    ridge = (own / scatter.total + FLOOR / scatter.stretch) / kept
+    ridge = (own / scatter.total + MIN_RIDGE / scatter.stretch) / kept
     weights = weights / kept if weights.any() else np.full(len(weights), 1.0 / len(weights))
     return kept * result.dual, weights, float(ridge)
 
 
-def _centroids(
+def _place_centroids(
     projected: np.ndarray, left_out: np.ndarray, sample: Sample, options: DiscriminantOptions
 ) -> NearestCentroid:
     """Return what classification needs: the centroids, the variance about them, and the threshold.
@@ -259,22 +259,22 @@ def _centroids(
         centroids = centroids * np.maximum(reached, MIN_CENTROID_SCALE)[:, None]
     within = weight @ np.square(outside - centroids[partition.codes]).mean(axis=1) / weight.sum()
     size = weight @ np.square(inside).mean(axis=1) / weight.sum()
-    spread = max(float(within), NO_SPREAD * float(size), float(np.finfo(float).tiny) ** 0.5)
+    spread = max(float(within), MIN_SPREAD * float(size), float(np.finfo(float).tiny) ** 0.5)
     centers = NearestCentroid(centroids, options.class_prior, 0.0, spread)
     if not (options.calibrated and partition.n_classes == 2):
         return centers
-    return replace(centers, threshold=_best_cut(centers.log_ratios(outside)[:, 0], partition.codes, weight))
+    return replace(centers, threshold=_find_cut(centers.log_ratios(outside)[:, 0], partition.codes, weight))
 
 
 def _warn_of_extreme_ridge(x: np.ndarray, by_kernel: KernelWeights, sample: Sample, is_uniform: bool) -> None:
     """Warn where the identity has none of the weight, or all of it."""
-    if float(x[1:].sum()) < NO_RIDGE:
+    if float(x[1:].sum()) < MIN_RIDGE_WEIGHT:
         warn_caller(
             f"The learned ridge leaves almost nothing to the kernels (their weights sum to {x[1:].sum():.1e}): they do "
             "not tell the classes apart, or the rows count for too little; the sample weights, each a number of rows, "
             f"sum to {sample.weight.sum():.3g}. Scale them to a mean of 1, or give a ridge."
         )
-    elif float(x[0]) < NO_RIDGE and not is_uniform:
+    elif float(x[0]) < MIN_RIDGE_WEIGHT and not is_uniform:
         heaviest = max(by_kernel.kernel_weights, key=lambda record: float(record["weight"]))
         warn_caller(
             f"The learned ridge is almost zero (its weight is {x[0]:.1e}): narrow kernels stand in for it, above all "
@@ -283,7 +283,7 @@ def _warn_of_extreme_ridge(x: np.ndarray, by_kernel: KernelWeights, sample: Samp
         )
 
 
-def _axes(between: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _find_axes(between: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return all but the smallest eigenvalue, falling, and eigenvectors that rounding and LAPACK have no part in.
 
     Where a kernel interpolates, eigenvalues are equal and any rotation of their eigenvectors would do as well: they are
@@ -291,15 +291,15 @@ def _axes(between: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     values, U = np.linalg.eigh(between)
     values, U = values[:0:-1], U[:, :0:-1]
-    ends = np.flatnonzero(-np.diff(values) > TIE * abs(values[0])) + 1
+    ends = np.flatnonzero(-np.diff(values) > MAX_TIE * abs(values[0])) + 1
     turned = [V @ np.linalg.eigh(V.T @ (np.arange(len(U))[:, None] * V))[1] for V in np.split(U, ends, axis=1)]
     U = np.hstack(turned)
-    largest = np.abs(U) >= (1.0 - TIE) * np.abs(U).max(axis=0)
+    largest = np.abs(U) >= (1.0 - MAX_TIE) * np.abs(U).max(axis=0)
     last = len(U) - 1 - largest[::-1].argmax(axis=0)  # of equal entries, which are usual with two classes
     return values, U * np.sign(U[last, np.arange(U.shape[1])])
 
 
-def _best_cut(values: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
+def _find_cut(values: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> float:
     """Return a value above which rows of class 1, and below which rows of class 0, are told apart best."""
     order = np.argsort(values)
     ranked, classes, weight = values[order], codes[order], weight[order]
@@ -308,5 +308,5 @@ def _best_cut(values: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> floa
     mistaken = weight[classes == 0].sum() - np.concatenate([[0.0], np.cumsum(np.where(classes == 0, weight, 0.0))])
     apart = np.concatenate([[True], ranked[1:] > ranked[:-1], [True]])  # nothing lies between equal values
     cuts, errors = cuts[apart], (missed + mistaken)[apart]
-    cuts = cuts[errors <= errors.min() + NOTHING * weight.sum()]
+    cuts = cuts[errors <= errors.min() + MIN_EIGENVALUE * weight.sum()]
     return float(cuts[np.argmin(np.abs(cuts))])

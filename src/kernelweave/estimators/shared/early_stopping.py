@@ -14,7 +14,7 @@ from ...kernels.bound_library import BoundLibrary
 from ...labels import Partition, labeled_values
 from ...solvers.columns.masters import ColumnResult, MasterSolution
 from ...solvers.result import Certificate, FitState, Status
-from .outputs import refuse_unlabeled, winners
+from .outputs import choose_classes, refuse_unlabeled
 from .sample import Sample
 
 
@@ -136,10 +136,12 @@ class ValidationCurve:
         return out
 
     def _score(self, solutions: Sequence[tuple[np.ndarray, MasterSolution]]) -> float:
-        outputs = [self._columns(columns) @ solution.coef + solution.intercept for columns, solution in solutions]
+        outputs = [
+            self._compute_columns(columns) @ solution.coef + solution.intercept for columns, solution in solutions
+        ]
         return self._validation.score(np.column_stack(outputs))
 
-    def _columns(self, columns: np.ndarray) -> np.ndarray:
+    def _compute_columns(self, columns: np.ndarray) -> np.ndarray:
         """Return the problem's columns at the validation rows; each is computed once."""
         new = np.setdiff1d(columns, self._known)
         if len(new):
@@ -187,8 +189,9 @@ def read_validation_classes(y_val: Any, partition: Partition, owner: str) -> np.
     unknown = [label for label in dict.fromkeys(labels.tolist()) if label not in known]
     if unknown:
         raise ValueError(
-            f"y_val holds {_listed(unknown)}, which no training row has; the classes of y are {_listed(known)}. "
-            "Write y_val as y is written, and leave rows of other classes out of X_val and y_val."
+            f"y_val holds {_list_classes(unknown)}, which no training row has; the classes of y are "
+            f"{_list_classes(known)}. Write y_val as y is written, and leave rows of other classes out of X_val and "
+            "y_val."
         )
     return labels
 
@@ -197,7 +200,9 @@ def watch_accuracy(held: HeldOut | None, classes: np.ndarray, patience: int) -> 
     """Score classes by the accuracy."""
     if held is None:
         return None
-    return Validation(held.X, lambda values: float(accuracy_score(held.labels, classes[winners(values)])), patience)
+    return Validation(
+        held.X, lambda values: float(accuracy_score(held.labels, classes[choose_classes(values)])), patience
+    )
 
 
 def watch_r2(held: HeldOut | None, patience: int) -> Validation | None:
@@ -207,6 +212,6 @@ def watch_r2(held: HeldOut | None, patience: int) -> Validation | None:
     return Validation(held.X, lambda values: float(r2_score(held.labels, values[:, 0])), patience)
 
 
-def _listed(classes: list[Any]) -> str:
+def _list_classes(classes: list[Any]) -> str:
     """Return a few classes in words."""
     return ", ".join(map(repr, classes[:5])) + (f", ... ({len(classes)} in all)" if len(classes) > 5 else "")

@@ -20,10 +20,10 @@ from ...solvers.margin import MarginRows, margin_loss
 
 Penalty = Literal["l1", "l2", "rkhs"]
 
-LEAST_DEVIATION = 0.1  # of the kernel's rms deviation; measured: no loss on 14 data sets
+MIN_DEVIATION = 0.1  # of the kernel's rms deviation; measured: no loss on 14 data sets
 TOLERANCES: dict[Penalty, float] = {"l1": 1e-6, "l2": 0.1, "rkhs": 0.01}  # relative gaps; the 2-norm optimum is dense
-INNER = 0.1  # share of the tolerance to which restricted quadratic programs are solved
-INNER_TOL = 1e-3  # and at most this
+INNER_TOL_SHARE = 0.1  # share of the tolerance to which restricted quadratic programs are solved
+MAX_INNER_TOL = 1e-3  # and at most this
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,9 @@ class Formulation:
             lp = NuLPMaster if self.chooses_margin else LPMaster
             return lp(rows, positive=self.positive, intercept=self.intercept)
         qp = NuQPMaster if self.chooses_margin else QPMaster
-        master = qp(rows, positive=self.positive, intercept=self.intercept, tol=min(INNER_TOL, INNER * tol))
+        master = qp(
+            rows, positive=self.positive, intercept=self.intercept, tol=min(MAX_INNER_TOL, INNER_TOL_SHARE * tol)
+        )
         return master if self.penalty == "l2" else RKHSMaster(master, diagonals)
 
     def scales(self, bound: BoundLibrary, rows: np.ndarray, weight: np.ndarray, column_scale: str | None) -> np.ndarray:
@@ -89,7 +91,7 @@ class Formulation:
             size = bound.column_deviations if self.centered else bound.column_norms
             sizes = size(weight[rows], rows).reshape(len(bound.kernels), bound.n_rows)
             usual = np.sqrt(np.average(sizes**2, axis=1, weights=weight))
-            scale = np.where(sizes > 0, np.maximum(sizes, LEAST_DEVIATION * usual[:, None]), 0.0).ravel()
+            scale = np.where(sizes > 0, np.maximum(sizes, MIN_DEVIATION * usual[:, None]), 0.0).ravel()
             if self.penalty == "l2":
                 # All columns together have about unit size at a row, as an SVM's kernel has; a row of weight two counts
                 # as two columns.

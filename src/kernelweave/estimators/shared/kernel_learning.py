@@ -33,9 +33,9 @@ from .base import KernelEstimator
 from .base_kernels import COPIES, BaseKernels, KernelDesign, Vectors, bind_base_kernels
 from .memory import require_memory
 from .sample import Sample
-from .target import Target, target_of
+from .target import Target, read_target
 
-MOST_ROWS = 5000  # labelled rows from which the alignment of the base kernel is computed
+MAX_ALIGNMENT_ROWS = 5000  # labelled rows from which the alignment of the base kernel is computed
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,7 +151,7 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
 
 def fit_kernel(design: KernelDesign, sample: Sample, rng: np.random.Generator) -> KernelFit:
     """Learn a kernel from a sample."""
-    base_kernels, target = bind_base_kernels(design, sample, rng, {}), target_of(sample)
+    base_kernels, target = bind_base_kernels(design, sample, rng, {}), read_target(sample)
     return summarize_kernel(design, base_kernels, target, learn_kernel(design, base_kernels, target))
 
 
@@ -289,7 +289,7 @@ def summarize_kernel(design: KernelDesign, given: BaseKernels, target: Target, l
 
 def base_alignment(design: KernelDesign, given: BaseKernels, target: Target) -> float:
     """Return the alignment of the base kernel by itself; of many labelled rows, with a part of them."""
-    drawn = np.random.default_rng(0).permutation(len(target.rows))[:MOST_ROWS]
+    drawn = np.random.default_rng(0).permutation(len(target.rows))[:MAX_ALIGNMENT_ROWS]
     ends = [target.values.argmin(axis=0), target.values.argmax(axis=0)]  # no class is lost, and numbers differ
     part = target.restrict(np.unique(np.concatenate([drawn, *ends])))
     K = given.base.block(part.rows, part.rows).astype(np.float64)

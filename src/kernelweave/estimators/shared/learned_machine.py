@@ -31,14 +31,14 @@ from .cv_results import tabulate_scores
 from .kernel_learning import KernelFit, LearnedKernel, learn_kernel, mean_diagonals, summarize_kernel
 from .machine import REMEDIES, train_with_equal_weights
 from .outcome import summarize, warn_unless_converged
-from .outputs import winners
+from .outputs import choose_classes
 from .sample import Sample
-from .stacks import CONSTANT
+from .stacks import MIN_VARIATION
 from .target import Target
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
 N_FOLDS = 5
-FEWEST = 3  # labelled rows of a class, below which nothing is held out
+MIN_LABELS_A_CLASS = 3  # labelled rows of a class, below which nothing is held out
 EPS = float(np.finfo(float).eps)
 
 
@@ -74,7 +74,7 @@ class ClassProblem:
 
     def losses(self, values: np.ndarray, held: np.ndarray) -> np.ndarray:
         """Return which of some labelled rows are predicted wrongly by the values of the outputs there."""
-        return (winners(values) != self.codes[held]).astype(float)
+        return (choose_classes(values) != self.codes[held]).astype(float)
 
 
 @dataclass(frozen=True, eq=False)
@@ -296,7 +296,7 @@ def choose(
 
 def labeled_folds(target: Target, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Return labelled rows to learn from and to hold out; none where a class has too few."""
-    if target.fewest < FEWEST:
+    if target.fewest < MIN_LABELS_A_CLASS:
         return []
     codes = target.values.argmax(axis=1) if target.is_classes else np.arange(len(target.rows))
     kind = "classes" if target.is_classes else "numbers"
@@ -321,7 +321,7 @@ def kernel_stack(learned: LearnedKernel) -> KernelStack:
             values, vectors = np.linalg.eigh(K)
             K = (vectors * np.maximum(values, 0.0)) @ vectors.T
         member, size, diagonal = K, float(mean_diagonals(K, weight)[0]), K.diagonal()
-    return KernelStack([member], [size if size > CONSTANT * diagonal.mean() else 1.0])
+    return KernelStack([member], [size if size > MIN_VARIATION * diagonal.mean() else 1.0])
 
 
 def train(

@@ -7,7 +7,7 @@ import os
 import numpy as np
 
 from ...kernels.bound_library import BoundLibrary
-from ...solvers.machines.kernel_stack import LARGE
+from ...solvers.machines.kernel_stack import MAX_DENSE_POINTS
 
 MEMORY_SHARE = 0.8  # of the machine's memory that a fit may take
 
@@ -21,7 +21,7 @@ def require_stack_memory(
     """
     ranks = [kernel.rank for kernel in bound.kernels]
     n_values = sum(n_rows * (n_rows if rank is None else rank) for rank in ranks)
-    low_rank = by_features and n_rows > LARGE and None not in ranks
+    low_rank = by_features and n_rows > MAX_DENSE_POINTS and None not in ranks
     n_bytes = n_values * np.dtype(dtype).itemsize + (8 * n_values if low_rank else 24 * n_rows**2)
     require_memory(
         n_bytes,

@@ -29,7 +29,7 @@ from ...parameters import (
     one_of,
     read_options,
 )
-from ...solvers.columns.loop import SETTLING, exact_solution, generate_columns
+from ...solvers.columns.loop import SETTLING_SHARE, exact_solution, generate_columns
 from ...solvers.columns.masters import ColumnResult, Master
 from ...solvers.columns.rkhs_master import NotPSDError
 from ...solvers.margin import MarginRows
@@ -187,7 +187,7 @@ class MixturePath:
                     'as penalty="rkhs" requires. Use penalty="l1" or "l2", or leave the kernel out.'
                 ) from error
         if curve is not None:
-            seconds = np.inf if options.max_time is None else SETTLING * options.max_time
+            seconds = np.inf if options.max_time is None else SETTLING_SHARE * options.max_time
             curve.replace_best([exact_solution(*best, self._fetch, seconds) for best in curve.best])
             results = curve.best_results(results)
         return self._assemble(results, problems)

@@ -39,7 +39,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted class of each row."""
-        codes = winners(self._outputs(X))
+        codes = choose_classes(self._outputs(X))
         return self.classes_[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -65,13 +65,13 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
 
 def read_all_labels(y: Any, owner: str) -> Partition:
     """Read classes of which every row must have one; -1 is a class like any other."""
-    found = partition(refuse_unlabeled(y, owner, "SSMKClassifier"), unlabeled=None)
-    if found.n_classes > 2 and -1 in found.classes.tolist():
+    labels = partition(refuse_unlabeled(y, owner, "SSMKClassifier"), unlabeled=None)
+    if labels.n_classes > 2 and -1 in labels.classes.tolist():
         warn_caller(
-            f"y holds -1 beside {found.n_classes - 1} other classes; {owner} takes it for a class like any other. If "
+            f"y holds -1 beside {labels.n_classes - 1} other classes; {owner} takes it for a class like any other. If "
             "it marks unlabelled rows, leave them out or use SSMKClassifier."
         )
-    return found
+    return labels
 
 
 def read_all_numbers(y: Any, owner: str) -> TargetPartition:
@@ -91,42 +91,42 @@ def refuse_unlabeled(y: Any, owner: str, other: str) -> np.ndarray:
     return labels
 
 
-def winners(values: np.ndarray) -> np.ndarray:
+def choose_classes(values: np.ndarray) -> np.ndarray:
     """Return the code of the predicted class from outputs of shape (n_samples, n_outputs)."""
     return (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
 
 
-def transduced_classes(values: np.ndarray, sample: Sample) -> np.ndarray:
+def transduce_classes(values: np.ndarray, sample: Sample) -> np.ndarray:
     """Return the given label of labelled rows and the predicted one of the others, from outputs at all given rows."""
-    return _with_given(sample.partition.classes[winners(values)], sample)
+    return _insert_given(sample.partition.classes[choose_classes(values)], sample)
 
 
-def transduced_numbers(values: np.ndarray, sample: Sample) -> np.ndarray:
+def transduce_numbers(values: np.ndarray, sample: Sample) -> np.ndarray:
     """Return the given number of labelled rows and the predicted one of the others, from outputs at all given rows."""
-    return _with_given(values[:, 0].copy() if values.shape[1] == 1 else values.copy(), sample)
+    return _insert_given(values[:, 0].copy() if values.shape[1] == 1 else values.copy(), sample)
 
 
 def labeled_accuracy(predicted: np.ndarray, y: Any, sample_weight: Any, unlabeled: Any, classes: np.ndarray) -> float:
     """Return the accuracy of predictions on the labelled rows of ``y``."""
     check_consistent_length(predicted, y, sample_weight)
     rows, given = labeled_values(y, unlabeled=unlabeled, classes=classes)
-    return float(accuracy_score(given, predicted[rows], sample_weight=_labeled_weights(rows, sample_weight)))
+    return float(accuracy_score(given, predicted[rows], sample_weight=_read_labeled_weights(rows, sample_weight)))
 
 
 def labeled_r2(predicted: np.ndarray, y: Any, sample_weight: Any) -> float:
     """Return the coefficient of determination of predictions on the labelled rows of ``y``."""
     check_consistent_length(predicted, y, sample_weight)
     given = partition_targets(y, several=predicted.ndim == 2)
-    weight = _labeled_weights(given.labeled, sample_weight)
+    weight = _read_labeled_weights(given.labeled, sample_weight)
     return float(r2_score(given.targets, predicted[given.labeled], sample_weight=weight))
 
 
-def _with_given(predicted: np.ndarray, sample: Sample) -> np.ndarray:
+def _insert_given(predicted: np.ndarray, sample: Sample) -> np.ndarray:
     predicted[sample.given.labeled] = sample.given.labels
     return predicted
 
 
-def _labeled_weights(rows: np.ndarray, sample_weight: Any) -> np.ndarray | None:
+def _read_labeled_weights(rows: np.ndarray, sample_weight: Any) -> np.ndarray | None:
     """Return the weights of the labelled rows that a score counts; refuse to score none."""
     if len(rows) == 0:
         raise ValueError("score needs at least one labelled row; y has none.")

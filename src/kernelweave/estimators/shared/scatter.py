@@ -10,7 +10,7 @@ from ...solvers.machines.kernel_stack import Factor, KernelStack, Member
 from .sample import Sample
 from .stacks import StackedKernels
 
-ALMOST = 1e-12  # of the trace, added to the diagonal of what should not be singular
+MIN_DIAGONAL = 1e-12  # of the trace, added to the diagonal of what should not be singular
 EPS = float(np.finfo(float).eps)
 BLOCK = 1024  # rows at a time
 
@@ -24,7 +24,7 @@ class Scatter:
     """
 
     def __init__(self, stacked: StackedKernels, sample: Sample):
-        found: Partition = sample.partition
+        labels: Partition = sample.partition
         n_rows = sample.n_rows
         self.sample = sample
         self.total = float(sample.weight.sum())
@@ -33,17 +33,17 @@ class Scatter:
         size = float(direction @ direction)
         self.mirror = direction * np.sqrt(2.0 / size) if size > np.finfo(float).eps else None
         stacked.center(sample.share)
-        members = [self._turned(member) for member in stacked.members]
+        members = [self._turn_member(member) for member in stacked.members]
         # Solvers think of n rows and divide the identity by n; a row of weight 2 is two. With kernels times total/n,
         # and indicators times its root, weights, ridge and objective are those of repeated rows.
         self.stretch = self.total / n_rows
         self.scales = stacked.scales * self.total
         self.stack = KernelStack(members, self.scales / self.stretch)
-        weight = np.square(self.root[found.labeled])
-        shares = np.bincount(found.codes, weights=weight, minlength=found.n_classes) / weight.sum()
-        H = np.zeros((n_rows, found.n_classes))
-        H[found.labeled] = (found.indicator() - shares) / np.sqrt(shares) * self.root[found.labeled][:, None]
-        self.H = np.sqrt(self.stretch) * self._reflected(H)
+        weight = np.square(self.root[labels.labeled])
+        shares = np.bincount(labels.codes, weights=weight, minlength=labels.n_classes) / weight.sum()
+        H = np.zeros((n_rows, labels.n_classes))
+        H[labels.labeled] = (labels.indicator() - shares) / np.sqrt(shares) * self.root[labels.labeled][:, None]
+        self.H = np.sqrt(self.stretch) * self._reflect(H)
         self._known: dict[tuple[bytes, float], np.ndarray] = {}  # what regressions on all rows leave unexplained
 
     @property
@@ -53,19 +53,19 @@ class Scatter:
 
     def signs(self) -> np.ndarray:
         """Return the class of each row as 1, -1, and 0 where there is none."""
-        found: Partition = self.sample.partition
-        if found.n_classes != 2 or self.mirror is not None:
+        labels: Partition = self.sample.partition
+        if labels.n_classes != 2 or self.mirror is not None:
             raise ValueError(
-                f'scatter="within" is for two classes and rows of equal weight; got {found.n_classes} classes'
+                f'scatter="within" is for two classes and rows of equal weight; got {labels.n_classes} classes'
                 + (" and different sample weights." if self.mirror is not None else ".")
             )
         signs = np.zeros(self.sample.n_rows)
-        signs[found.labeled] = found.signs(1)
+        signs[labels.labeled] = labels.signs(1)
         return signs
 
     def rows_of(self, Z: np.ndarray) -> np.ndarray:
         """Return coefficients of the raw kernel at each row from the duals of weighted, reflected rows."""
-        return np.sqrt(self.stretch) * self._reflected(Z) * self.root[:, None]
+        return np.sqrt(self.stretch) * self._reflect(Z) * self.root[:, None]
 
     def left_out(self, projected: np.ndarray, coef: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
         r"""Return the projection of each row by the others, with the kernel and the targets of all.
@@ -85,7 +85,11 @@ class Scatter:
         weights : ndarray of shape (n_kernels,)
         ridge : float
         """
-        return projected + self._misfit(coef, ridge) - self._missed(coef, self._unexplained(weights, ridge), ridge)
+        return (
+            projected
+            + self._find_misfit(coef, ridge)
+            - self._predict_misfit(coef, self._find_unexplained(weights, ridge), ridge)
+        )
 
     def left_out_errors(self, Z: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
         """Return the squared errors at labelled rows, when their indicators are predicted by the others.
@@ -101,7 +105,7 @@ class Scatter:
         -------
         ndarray of shape (n_labeled,)
         """
-        missed = self._missed(self.rows_of(Z), self._unexplained(weights, ridge), ridge)
+        missed = self._predict_misfit(self.rows_of(Z), self._find_unexplained(weights, ridge), ridge)
         return np.asarray(np.square(missed[self.sample.partition.labeled]).sum(axis=1))
 
     def left_out_within(self, projected: np.ndarray, coef: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
@@ -114,31 +118,31 @@ class Scatter:
         rows = self.sample.partition.labeled
         ridge = float(self.sample.weight[rows].sum()) * ridge
         unexplained = np.ones(len(self.root))
-        unexplained[rows] = self._unexplained_at(weights, ridge, rows)
-        return projected + self._misfit(coef, ridge) - self._missed(coef, unexplained, ridge)
+        unexplained[rows] = self._compute_unexplained(weights, ridge, rows)
+        return projected + self._find_misfit(coef, ridge) - self._predict_misfit(coef, unexplained, ridge)
 
-    def _misfit(self, coef: np.ndarray, ridge: float) -> np.ndarray:
+    def _find_misfit(self, coef: np.ndarray, ridge: float) -> np.ndarray:
         """Return the targets less the values of a regression, by its coefficients."""
         return np.asarray(ridge * coef / self.sample.weight[:, None])
 
-    def _missed(self, coef: np.ndarray, unexplained: np.ndarray, ridge: float) -> np.ndarray:
+    def _predict_misfit(self, coef: np.ndarray, unexplained: np.ndarray, ridge: float) -> np.ndarray:
         """Return the targets less the values that the others predict."""
         share = 1.0 / np.maximum(1.0, self.sample.weight)
-        return self._misfit(coef, ridge) / (1.0 - share + share * unexplained)[:, None]
+        return self._find_misfit(coef, ridge) / (1.0 - share + share * unexplained)[:, None]
 
-    def _unexplained(self, weights: np.ndarray, ridge: float) -> np.ndarray:
+    def _find_unexplained(self, weights: np.ndarray, ridge: float) -> np.ndarray:
         """Return :math:`1 - S_{ii}` of the regression on all rows; what was asked before is not computed again."""
         key = weights.tobytes(), ridge
         if key not in self._known:
-            self._known[key] = self._unexplained_at(weights, ridge)
+            self._known[key] = self._compute_unexplained(weights, ridge)
         return self._known[key]
 
-    def _unexplained_at(self, weights: np.ndarray, ridge: float, rows: np.ndarray | None = None) -> np.ndarray:
+    def _compute_unexplained(self, weights: np.ndarray, ridge: float, rows: np.ndarray | None = None) -> np.ndarray:
         """Return :math:`1 - S_{ii}` of the regression on all rows, or on some that have one weight."""
         root = self.root if rows is None else self.root[rows]
         ridge, constant = self.stretch * ridge, root / np.linalg.norm(root)
         if self.stack.is_low_rank:
-            F = self._reflected(self.stack.features(weights))
+            F = self._reflect(self.stack.features(weights))
             F = F if rows is None else F[rows] - F[rows].mean(axis=0)
             factor, explained = _factor(F.T @ F, ridge), constant**2
             for start in range(0, len(F), BLOCK):
@@ -150,24 +154,24 @@ class Scatter:
             K = K[np.ix_(rows, rows)]
             K = K - K.mean(axis=0) - K.mean(axis=1)[:, None] + K.mean()
         # the constant direction, which kernels do not have, is made one with a known eigenvalue, and taken out again
-        half = self._reflected(dtrtri(_factor(K + 1.0 / len(K) ** 2, ridge), lower=1, overwrite_c=1)[0].T)
+        half = self._reflect(dtrtri(_factor(K + 1.0 / len(K) ** 2, ridge), lower=1, overwrite_c=1)[0].T)
         inverse = np.einsum("ij,ij->i", half, half) - constant**2 / (ridge + 1.0 / len(K))
         return np.maximum(ridge * inverse, np.finfo(float).tiny)
 
-    def _turned(self, member: Member) -> Member:
+    def _turn_member(self, member: Member) -> Member:
         """Return a centred kernel with its rows weighted and reflected."""
         if np.all(self.root == 1.0):
             return member
         if isinstance(member, Factor):
-            return Factor(self._reflected(member.Z * self.root[:, None]))
+            return Factor(self._reflect(member.Z * self.root[:, None]))
         assert isinstance(member, np.ndarray)
-        return self._reflected(self._reflected(member * self.root * self.root[:, None]).T)
+        return self._reflect(self._reflect(member * self.root * self.root[:, None]).T)
 
-    def _reflected(self, X: np.ndarray) -> np.ndarray:
+    def _reflect(self, X: np.ndarray) -> np.ndarray:
         return X if self.mirror is None else X - np.outer(self.mirror, self.mirror @ X)
 
 
-def pooled(stack: KernelStack, scale: float) -> KernelStack:
+def pool_kernels(stack: KernelStack, scale: float) -> KernelStack:
     """Return the sum of scaled kernels, divided by ``scale``, as the only kernel of a stack."""
     equal = np.ones(len(stack))
     if all(isinstance(member, Factor) for member in stack.members):
@@ -180,6 +184,6 @@ def _factor(A: np.ndarray, ridge: float) -> np.ndarray:
     A.flat[:: len(A) + 1] += ridge
     factor, failed = dpotrf(A.T, lower=1)
     if failed:  # rows repeat, and there is next to no ridge
-        A.flat[:: len(A) + 1] += ALMOST * float(np.trace(A))
+        A.flat[:: len(A) + 1] += MIN_DIAGONAL * float(np.trace(A))
         factor = dpotrf(A.T, lower=1)[0]
     return np.asarray(factor)

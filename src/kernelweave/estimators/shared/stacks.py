@@ -10,11 +10,11 @@ from ...kernels.bound_library import BoundLibrary
 from ...kernels.checks import remedy, require_finite, require_symmetric
 from ...solvers.machines.kernel_stack import Factor, Member
 
-CONSTANT = 1e-12  # of the mean diagonal: a kernel that varies by less says nothing
-LOST = 1e-10  # of it: where the origin is so far away, little is left of the variation after rounding
-EQUAL = 1e-14  # of it: diagonals that differ by less are equal
+MIN_VARIATION = 1e-12  # of the mean diagonal: a kernel that varies by less says nothing
+MIN_KEPT_VARIATION = 1e-10  # of it: where the origin is so far away, little is left of the variation after rounding
+MAX_EQUAL_DIFFERENCE = 1e-14  # of it: diagonals that differ by less are equal
 EPS = float(np.finfo(float).eps)
-SMALLEST = float(np.finfo(float).tiny) / EPS  # smaller numbers lose digits
+MIN_SIZE = float(np.finfo(float).tiny) / EPS  # smaller numbers lose digits
 
 
 @dataclass
@@ -48,7 +48,7 @@ class StackedKernels:
             The weight of each row in the mean; they sum to 1.
         """
         self.origin = share
-        least = max(CONSTANT, 10.0 * self.rounding)
+        least = max(MIN_VARIATION, 10.0 * self.rounding)
         for k, member in enumerate(self.members):
             if isinstance(member, Factor):
                 Z = member.Z - (share @ member.Z).astype(member.Z.dtype)
@@ -108,23 +108,23 @@ def stack_kernels(
         elif scale == "trace":
             scales[p] = spread
         size = abs(float(share @ diagonal))
-        if 0.0 < size < SMALLEST:
+        if 0.0 < size < MIN_SIZE:
             raise ValueError(
                 f"The kernel {name} has values of about {size:.1e}, too small to compute with. Scale the features, "
                 "with a StandardScaler for instance."
             )
-        if spread < -LOST * size:
+        if spread < -MIN_KEPT_VARIATION * size:
             raise ValueError(
                 f"The kernel {name} is not positive semi-definite, as {owner} requires: about their centre, its rows "
                 f"have a negative variance. {remedy(owner)}"
             )
-        if spread <= LOST * size and np.ptp(diagonal) > EQUAL * size:
+        if spread <= MIN_KEPT_VARIATION * size and np.ptp(diagonal) > MAX_EQUAL_DIFFERENCE * size:
             raise ValueError(
                 f"The kernel {name} varies by {max(spread, 0.0) / size:.0e} of its values, and rounding leaves little "
                 "of that: the rows are far from the origin against their distances. Subtract a typical value from "
                 "the columns, as StandardScaler does."
             )
-        if spread <= CONSTANT * size:
+        if spread <= MIN_VARIATION * size:
             scales[p] = 1.0  # the offset absorbs a constant kernel, whatever its scale
         rounding = max(rounding, float(np.finfo((K if Z is None else Z).dtype).eps))
         if Z is not None:

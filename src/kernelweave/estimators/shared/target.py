@@ -48,7 +48,7 @@ class Target:
         return part if self.is_classes else _standardize(part)
 
 
-def target_of(sample: Sample) -> Target:
+def read_target(sample: Sample) -> Target:
     """Return the target of a sample; refuse numbers that are all the same."""
     labels, weight = sample.partition, sample.labeled_weight
     if isinstance(labels, Partition):

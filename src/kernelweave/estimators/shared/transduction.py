@@ -36,7 +36,7 @@ from .machine import (
 )
 from .memory import require_stack_memory
 from .outcome import summarize, warn_unless_converged
-from .outputs import transduced_classes, winners
+from .outputs import choose_classes, transduce_classes
 from .progress import announce
 from .sample import Sample, class_weights
 from .stacks import StackedKernels, stack_kernels
@@ -45,9 +45,9 @@ STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, w
 DEFAULT_C, DEFAULT_RAMP = 1.0, 0.4
 GRID_C, GRID_RAMP = (0.1, 1.0, 10.0), (0.2, 0.4)  # what cross-validation chooses from
 N_FOLDS = 5
-INNER = 0.5  # of the tolerance: the accuracy of the convex machines
-SUSPICIOUS_LABELS = 20  # so many, equally many of each class, are hardly drawn at random ...
-SUSPICIOUS_SHARE = 0.1  # ... if the share of a class among unlabelled rows seems to differ by more than this
+INNER_TOL_SHARE = 0.5  # of the tolerance: the accuracy of the convex machines
+MIN_SUSPICIOUS_LABELS = 20  # so many, equally many of each class, are hardly drawn at random ...
+MAX_SHARE_DIFFERENCE = 0.1  # ... if the share of a class among unlabelled rows seems to differ by more than this
 MEMORY_ADVICE = "ManifoldKernel(kernel, ratio=0, n_landmarks=1000), or SSMKClassifier, which reads kernels by blocks"
 RAMP_END = Constraint(lambda s: is_nonnegative(s) and float(s) < 1, ("a number from 0 to less than 1",))
 TRANSDUCTION_CONSTRAINTS = (
@@ -152,7 +152,7 @@ def fit_transduction(
     n_solves = sum(result.n_solves for result in results)
     return TransductionFit(
         machine=assemble_machine(expansion, weights, x, outcome, n_solves, setting.C, bound, sample),
-        transduction=transduced_classes(expansion(sample.rows.X), sample),
+        transduction=transduce_classes(expansion(sample.rows.X), sample),
         C_unlabeled=setting.C_unlabeled,
         ramp=setting.ramp,
         cv_results=cv_results,
@@ -210,7 +210,7 @@ def held_out_errors(
         fold = Partition(labeled, np.setdiff1d(rows, labeled), known.classes, known.codes[kept])
         results = train(fold, setting, supervised=supervised)
         values = np.column_stack([result.point.values for result in results])
-        wrong[held] = winners(values[known.labeled[held]]) != known.codes[held]
+        wrong[held] = choose_classes(values[known.labeled[held]]) != known.codes[held]
     return wrong
 
 
@@ -224,12 +224,12 @@ def warn_if_drawn_by_class(train: Train, known: Partition, setting: Setting, opt
     """Warn if the labels look as if drawn by class, so that their shares are not those of all rows."""
     counts = np.bincount(known.codes)
     trusted = isinstance(options.class_prior, str) and known.n_unlabeled > 0
-    if not trusted or known.n_labeled < SUSPICIOUS_LABELS or counts.max() > counts.min():
+    if not trusted or known.n_labeled < MIN_SUSPICIOUS_LABELS or counts.max() > counts.min():
         return
     results = train(known, setting, supervised=True)
-    codes = winners(np.column_stack([result.point.values for result in results])[known.unlabeled])
+    codes = choose_classes(np.column_stack([result.point.values for result in results])[known.unlabeled])
     shares = np.bincount(codes, minlength=len(counts)) / len(codes)
-    if np.abs(shares - 1.0 / len(counts)).max() > SUSPICIOUS_SHARE:
+    if np.abs(shares - 1.0 / len(counts)).max() > MAX_SHARE_DIFFERENCE:
         classes = known.classes.tolist()
         shown = ", ".join(f"{label!r}: {share:.2f}" for label, share in zip(classes, shares, strict=True))
         warn_caller(
@@ -310,7 +310,7 @@ def best_descent(
     on_step: Callable[[FitState], bool] | None,
 ) -> TransductionResult:
     """Return the best of several descents of machines that share their weights."""
-    machine, tol = options.machine, INNER * options.machine.tol
+    machine, tol = options.machine, INNER_TOL_SHARE * options.machine.tol
 
     def train(
         problems: Sequence[DualProblem], weights: np.ndarray | None, duals: list[np.ndarray] | None

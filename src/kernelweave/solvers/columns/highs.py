@@ -29,8 +29,8 @@ OPTIONS: dict[str, bool | int | float | str] = {
 }
 M_MMAP_THRESHOLD = -3  # of malloc.h
 LARGE_BLOCK = 2**20
-LARGEST_KEPT = 2**25  # what glibc's own, growing threshold ends at
-ITERATIONS_PER_ROW = 50  # far beyond any honest solve: a sign of cycling
+MAX_KEPT_BYTES = 2**25  # what glibc's own, growing threshold ends at
+MAX_ITERATIONS_PER_ROW = 50  # far beyond any honest solve: a sign of cycling
 
 
 class SolverFailedError(RuntimeError):
@@ -121,7 +121,7 @@ class GrowingLP:
         needs to know how good it is has to measure that anyway.
         """
         self._highs.setOptionValue("time_limit", self._highs.getRunTime() + max(0.0, seconds))  # of all runs together
-        limit = ITERATIONS_PER_ROW * (self._n_variables + self._highs.getNumRow()) + 1000
+        limit = MAX_ITERATIONS_PER_ROW * (self._n_variables + self._highs.getNumRow()) + 1000
         self._highs.setOptionValue("simplex_iteration_limit", limit)
         if not self._run():
             self._highs.clearSolver()
@@ -168,7 +168,7 @@ def memory_given_back() -> Iterator[None]:
         yield
     finally:
         _libc.malloc_trim(0)
-        _libc.mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT)
+        _libc.mallopt(M_MMAP_THRESHOLD, MAX_KEPT_BYTES)
 
 
 def _find_glibc() -> ctypes.CDLL | None:

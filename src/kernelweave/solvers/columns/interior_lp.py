@@ -32,14 +32,14 @@ import numpy as np
 from scipy.linalg.blas import dsyrk
 from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotrs
 
-FAR = 1e8  # where a bound of a row is put that there is none of, in units of the largest
+NO_BOUND = 1e8  # where a bound of a row is put that there is none of, in units of the largest
 MAX_STEPS = 60  # forty are many
-SHORTEST = 1e-6  # of a step that is worth its while
-HOPELESS = 1e-3  # times the tolerance: with such a gap, the residuals will not become smaller any more
-NEARLY = 0.995  # of the way to the bounds
-INSIDE = 0.9  # of the way from zero to the bounds: where rows start at most
-PATIENCE = 0.3  # of the gap stays, at least, if the residuals are larger
-EXACT = 1e-9  # by which a vertex may miss bounds, as HiGHS is told, and relative to its value the optimum
+MIN_STEP = 1e-6  # of a step that is worth its while
+MIN_GAP_SHARE = 1e-3  # times the tolerance: with such a gap, the residuals will not become smaller any more
+BOUNDARY_SHARE = 0.995  # of the way to the bounds
+MAX_START_SHARE = 0.9  # of the way from zero to the bounds: where rows start at most
+MIN_GAP_LEFT = 0.3  # of the gap stays, at least, if the residuals are larger
+VERTEX_TOL = 1e-9  # by which a vertex may miss bounds, as HiGHS is told, and relative to its value the optimum
 RIDGE = 1e-13  # of the diagonal of the matrix
 
 
@@ -68,7 +68,7 @@ class DenseLP:
 
     def rows(self, x: np.ndarray) -> np.ndarray:
         """Return ``Ax``."""
-        return np.asarray(self.K @ self._by_point(self.sign * x))
+        return np.asarray(self.K @ self._sum_by_point(self.sign * x))
 
     def columns(self, y: np.ndarray) -> np.ndarray:
         """Return ``A'y``."""
@@ -76,10 +76,10 @@ class DenseLP:
 
     def gram(self, weights: np.ndarray) -> np.ndarray:
         """Return ``A diag(weights) A'``, below the diagonal."""
-        W = self.K * np.sqrt(self._by_point(weights))
+        W = self.K * np.sqrt(self._sum_by_point(weights))
         return np.asarray(dsyrk(1.0, W.T, trans=1, lower=1))
 
-    def _by_point(self, values: np.ndarray) -> np.ndarray:
+    def _sum_by_point(self, values: np.ndarray) -> np.ndarray:
         return np.bincount(self.point, weights=values, minlength=self.K.shape[1])
 
 
@@ -139,7 +139,7 @@ def solve_interior_lp(
             error = iterate.error()
             if error < least:
                 best, least = copy(iterate), error
-            ended = error <= tol or n_iter == MAX_STEPS or iterate.relative_gap <= HOPELESS * tol
+            ended = error <= tol or n_iter == MAX_STEPS or iterate.relative_gap <= MIN_GAP_SHARE * tol
             if ended or time.perf_counter() - begin > seconds or not iterate.step():
                 break
         return best.point(least, n_iter)
@@ -168,7 +168,7 @@ def vertex(lp: DenseLP, point: InteriorPoint) -> tuple[np.ndarray, np.ndarray] |
     # For any multipliers the dual is a bound: rows at the end that their sign names, variables at that of their price.
     ends = np.where(y > 0.0, lp.lower, lp.upper)[tight]
     gap = value - float(y[tight] @ ends + np.minimum(prices, 0.0) @ lp.ceiling)
-    return (x, y) if outside <= EXACT and abs(gap) <= EXACT * abs(value) else None
+    return (x, y) if outside <= VERTEX_TOL and abs(gap) <= VERTEX_TOL * abs(value) else None
 
 
 class _Iterate:
@@ -177,7 +177,7 @@ class _Iterate:
     def __init__(self, lp: DenseLP, start: InteriorPoint | None):
         self.lp, self.c, self.u = lp, lp.cost, lp.ceiling
         finite = np.abs(np.concatenate([lp.lower, lp.upper]))
-        far = FAR * float(finite[np.isfinite(finite)].max(initial=1.0))
+        far = NO_BOUND * float(finite[np.isfinite(finite)].max(initial=1.0))
         self.l, self.h = np.maximum(lp.lower, -far), np.minimum(lp.upper, far)
         self.ranged = self.l < self.h  # the others are equalities
         entries = np.abs(lp.K[~self.ranged]).max(initial=np.finfo(float).tiny)
@@ -187,9 +187,9 @@ class _Iterate:
         z = lp.rows(x)
         bound = np.where(z < 0.0, -self.l, self.h)
         excess = float((np.abs(z) / np.where(self.ranged, bound, np.inf)).max(initial=0.0))
-        shrink = 1.0 if start is None else 1.0 / max(1.0, excess / INSIDE)
+        shrink = 1.0 if start is None else 1.0 / max(1.0, excess / MAX_START_SHARE)
         self.x = shrink * x
-        self.z = np.where(self.ranged, np.clip(shrink * z, INSIDE * self.l, INSIDE * self.h), self.l)
+        self.z = np.where(self.ranged, np.clip(shrink * z, MAX_START_SHARE * self.l, MAX_START_SHARE * self.h), self.l)
         self.y = np.zeros(len(self.l)) if start is None else start.row_dual
         self.size = float(np.abs(self.c).max()) or 1.0  # of the costs
         mu = (float(np.abs(self.c) @ self.x) or 1.0) / len(self.c)
@@ -239,14 +239,14 @@ class _Iterate:
         left += (self.r + dual * dr) @ (low + primal * dz) + (self.s + dual * ds) @ (high - primal * dz)
         share = (max(0.0, float(left)) / self.gap) ** 3
         if self.residual > self.relative_gap:
-            share = max(share, PATIENCE)  # the gap must not vanish first
+            share = max(share, MIN_GAP_LEFT)  # the gap must not vanish first
         target = share * self.gap / self.n_products
         corrections = -dp * dx, dq * dx, -dr * dz, ds * dz
         on = 1.0, 1.0, self.ranged, self.ranged
         corrected = tuple(a + m * target + k for a, m, k in zip(aim, on, corrections, strict=True))
         move = self._direction(weights, corrected)
-        primal, dual = (min(1.0, NEARLY * length) for length in self._lengths(move))
-        if not max(primal, dual) > SHORTEST or not all(np.isfinite(part).all() for part in move):
+        primal, dual = (min(1.0, BOUNDARY_SHARE * length) for length in self._lengths(move))
+        if not max(primal, dual) > MIN_STEP or not all(np.isfinite(part).all() for part in move):
             return False
         dx, dy, dz, dp, dq, dr, ds = move
         self.x, self.z = self.x + primal * dx, self.z + primal * dz

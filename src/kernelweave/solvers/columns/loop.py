@@ -35,12 +35,14 @@ from ..result import Certificate, FitState, Status
 from .highs import OutOfTimeError, SolverFailedError
 from .masters import ColumnResult, Master, MasterSolution, solve_exactly
 
-ENOUGH = 0.2  # of the columns that a round may add: with fewer it looks into the next stratum
-SMALL_STEPS = 10  # at least as many rounds fill a working set that has a limit, since early columns are poor choices
+MIN_CANDIDATE_SHARE = 0.2  # of the columns that a round may add: with fewer it looks into the next stratum
+# At least as many rounds fill a working set that has a limit, since early columns are poor choices.
+MIN_FILL_ROUNDS = 10
 POOL_BATCHES = 100  # columns in the pool, in rounds' worth of them
 POOL_CHOOSINESS = 0.02  # of the worst violation in the last full scan; columns in the pool cost next to nothing
-SETTLING = 0.5  # of the time of a run with a limit, for an exact solution; measured: 0.1 to 0.5, with HiGHS up to 1.7
-WORSE = 1e-9  # by so much, relative to it, the value of an exact solution may be above that of a rough one: rounding
+# Of the time of a run with a limit, for an exact solution; measured: 0.1 to 0.5, with HiGHS up to 1.7.
+SETTLING_SHARE = 0.5
+MAX_LOSS = 1e-9  # by so much, relative to it, the value of an exact solution may be above that of a rough one: rounding
 
 Pricing = Callable[[np.ndarray, Any], Iterable[tuple[slice | np.ndarray, np.ndarray]]]
 Fetch = Callable[[np.ndarray], np.ndarray]
@@ -87,11 +89,11 @@ class _Problem:
     @property
     def n_wanted(self) -> int:
         wanted = self.master.batch if self.batch is None else self.batch
-        return wanted if self.max_columns is None else max(1, min(wanted, self.max_columns // SMALL_STEPS))
+        return wanted if self.max_columns is None else max(1, min(wanted, self.max_columns // MIN_FILL_ROUNDS))
 
     def has_enough(self, choosiness: float) -> bool:
         bad = np.count_nonzero(self.violations >= choosiness * self.worst)
-        return bool(bad >= max(1.0, ENOUGH * self.n_wanted))
+        return bool(bad >= max(1.0, MIN_CANDIDATE_SHARE * self.n_wanted))
 
 
 def generate_columns(
@@ -164,7 +166,7 @@ def generate_columns(
             seconds = time.perf_counter() - started
             for problem in open_:
                 _judge(problem, iteration, seconds, tol, max_columns, max_time)
-            if callback is not None and callback(_state(problems, iteration, seconds, tol)):
+            if callback is not None and callback(_make_state(problems, iteration, seconds, tol)):
                 for problem in open_:
                     problem.status = problem.status or Status.CALLBACK
             still_open = [problem for problem in open_ if problem.status is None]
@@ -173,9 +175,9 @@ def generate_columns(
                 pool.K = fetch(pool.columns)
             _add_candidates(still_open, fetch, max_columns)
         _prove([problem for problem in problems if not problem.proven], price, tol)
-        seconds = np.inf if max_time is None else SETTLING * (time.perf_counter() - started)
+        seconds = np.inf if max_time is None else SETTLING_SHARE * (time.perf_counter() - started)
         _settle(problems, fetch, tol, seconds, threads)
-    return [_result(problem) for problem in problems]
+    return [_make_result(problem) for problem in problems]
 
 
 def _solve(problem: _Problem, seconds: float) -> MasterSolution | Status:
@@ -194,12 +196,12 @@ def _scan(
     problems: Sequence[_Problem], price: Pricing, strata: Strata | None, tol: float, pool: _Pool | None = None
 ) -> None:
     """Price the pool, then strata, until every problem has found enough columns; after the last the scan is full."""
-    V = np.column_stack([_solved(problem).signed_dual for problem in problems])
+    V = np.column_stack([_require_solution(problem).signed_dual for problem in problems])
     if pool is not None and len(pool.columns):
         _price(problems, pool.price, V, None, tol, first=True)
         if all(problem.has_enough(POOL_CHOOSINESS) for problem in problems):
             return
-    order = [None] if strata is None else strata(_errors(problems))
+    order = [None] if strata is None else strata(_find_errors(problems))
     for problem in problems:
         problem.n_kept = 0 if pool is None else min(pool.size, POOL_BATCHES * problem.n_wanted)
     for number, stratum in enumerate(order):
@@ -227,11 +229,11 @@ def _price(
             _examine(problem, columns, scores[:, k], tol)
 
 
-def _errors(problems: Sequence[_Problem]) -> np.ndarray:
+def _find_errors(problems: Sequence[_Problem]) -> np.ndarray:
     """Return the points where some problem misses its margin."""
     errors = np.zeros(problems[0].master.rows.n_points, dtype=bool)
     for problem in problems:
-        rows, solution = problem.master.rows, _solved(problem)
+        rows, solution = problem.master.rows, _require_solution(problem)
         errors[rows.point[rows.margins(solution.values) < rows.target + solution.rho]] = True
     return errors
 
@@ -248,7 +250,7 @@ def _examine(problem: _Problem, columns: slice | np.ndarray, scores: np.ndarray,
     violations = problem.master.examine(numbers, scores)
     problem.n_evaluated += len(numbers)
     violations[known] = -np.inf  # counts for the bound, cannot be added again
-    problem.candidates, problem.violations = _largest(
+    problem.candidates, problem.violations = _find_largest(
         np.concatenate([problem.candidates, numbers]),
         np.concatenate([problem.violations, violations]),
         max(problem.n_kept, problem.n_wanted),
@@ -256,7 +258,7 @@ def _examine(problem: _Problem, columns: slice | np.ndarray, scores: np.ndarray,
     )
 
 
-def _largest(
+def _find_largest(
     numbers: np.ndarray, violations: np.ndarray, batch: int, threshold: float
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return the ``batch`` columns with the largest violations above the threshold, the worst first."""
@@ -277,7 +279,7 @@ def _judge(
     max_time: float | None,
 ) -> None:
     """Note the round, and decide whether the problem is done."""
-    solution = _solved(problem)
+    solution = _require_solution(problem)
     n_columns = len(problem.master.columns)
     problem.history.append(
         {
@@ -309,7 +311,7 @@ def _judge(
 
 def _is_small(problem: _Problem, tol: float) -> bool:
     """Return whether the gap is within the tolerance, or nothing but rounding."""
-    return problem.gap <= max(tol * abs(_best(problem)[1].objective), problem.master.rounding)
+    return problem.gap <= max(tol * abs(_require_best(problem)[1].objective), problem.master.rounding)
 
 
 def _add_candidates(problems: Sequence[_Problem], fetch: Fetch, max_columns: int | None) -> None:
@@ -353,14 +355,14 @@ def _settle(
     record tells of it.
     """
     end = time.perf_counter() + seconds
-    rough = [problem for problem in problems if _best(problem)[1].exactly is not None]
+    rough = [problem for problem in problems if _require_best(problem)[1].exactly is not None]
     for problem, last in zip(rough, threads.map(partial(_settle_last, seconds=seconds), rough), strict=True):
-        columns, best = _best(problem)
+        columns, best = _require_best(problem)
         if last is not None and _is_no_worse(last, best):
             problem.best = (problem.master.columns, last)
         else:
             problem.best = (columns, exact_solution(columns, best, fetch, end - time.perf_counter()))
-        columns, best = _best(problem)
+        columns, best = _require_best(problem)
         problem.history[-1].update(objective=best.objective, gap=problem.gap, n_columns=len(columns))
         if _is_small(problem, tol):
             problem.status = Status.CONVERGED
@@ -399,11 +401,11 @@ def _attempt(solve: Callable[[float], MasterSolution], seconds: float) -> Master
 
 
 def _is_no_worse(exact: MasterSolution, rough: MasterSolution) -> bool:
-    return exact.objective <= rough.objective + WORSE * abs(rough.objective)
+    return exact.objective <= rough.objective + MAX_LOSS * abs(rough.objective)
 
 
-def _state(problems: Sequence[_Problem], iteration: int, seconds: float, tol: float) -> FitState:
-    objective = sum(_solved(problem).objective for problem in problems)
+def _make_state(problems: Sequence[_Problem], iteration: int, seconds: float, tol: float) -> FitState:
+    objective = sum(_require_solution(problem).objective for problem in problems)
     gap = sum(problem.gap for problem in problems)
     return FitState(
         iteration=iteration,
@@ -417,24 +419,24 @@ def _state(problems: Sequence[_Problem], iteration: int, seconds: float, tol: fl
             "tau": max(problem.master.tau for problem in problems),
             "n_columns": sum(len(problem.master.columns) for problem in problems),
             "n_open": sum(problem.status is None for problem in problems),
-            "solutions": tuple((problem.columns, _solved(problem)) for problem in problems),
+            "solutions": tuple((problem.columns, _require_solution(problem)) for problem in problems),
         },
     )
 
 
-def _solved(problem: _Problem) -> MasterSolution:
+def _require_solution(problem: _Problem) -> MasterSolution:
     assert problem.solution is not None  # every open problem is solved at the top of a round
     return problem.solution
 
 
-def _best(problem: _Problem) -> tuple[np.ndarray, MasterSolution]:
+def _require_best(problem: _Problem) -> tuple[np.ndarray, MasterSolution]:
     assert problem.best is not None  # the first round is solved at any rate
     return problem.best
 
 
-def _result(problem: _Problem) -> ColumnResult:
+def _make_result(problem: _Problem) -> ColumnResult:
     assert problem.status is not None
-    columns, solution = _best(problem)
+    columns, solution = _require_best(problem)
     return ColumnResult(
         x=solution.coef,
         objective=solution.objective,

@@ -12,19 +12,19 @@ from functools import partial
 
 import numpy as np
 
-from ..margin import MarginRows, feasible_weights, filled, margin_loss
+from ..margin import MarginRows, feasible_weights, fill_box, margin_loss
 from .highs import GrowingLP
-from .masters import IDLE_ROUNDS, ROUNDING, Intercept, MasterSolution, WorkingSet, solve_exactly
+from .masters import MAX_IDLE_ROUNDS, ROUNDING, Intercept, MasterSolution, WorkingSet, solve_exactly
 from .restricted_lp import RestrictedLP
 
 OFFSET_PRICE = {"free": 0.0, "penalized": 1.0, None: np.inf}  # what |b| costs
-LARGEST_DUAL = 1e9  # in HiGHS's units, where duals of separable data are of the order of the number of columns
-SHORT = 1e-6  # margins short by less are the solver's doing, not the model's
+MAX_DUAL = 1e9  # in HiGHS's units, where duals of separable data are of the order of the number of columns
+MARGIN_TOL = 1e-6  # margins short by less are the solver's doing, not the model's
 BATCH = 50  # columns a round; measured: 20 to 100 are within 20 % of each other
 GROWTH = 0.3  # of the columns in use: what a round may add as long as solutions are rough, if that is more
 CHOOSINESS = 0.2  # measured: prices a third fewer columns, for a tenth more time where pricing is cheap
-SATISFIED = 1e-10  # a column violated by less is satisfied up to rounding
-SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
+MIN_VIOLATION = 1e-10  # a column violated by less is satisfied up to rounding
+MIN_SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
 
 
 class LPMaster:
@@ -71,7 +71,7 @@ class LPMaster:
         *,
         positive: bool = False,
         intercept: Intercept = "free",
-        idle_rounds: int | None = IDLE_ROUNDS,
+        idle_rounds: int | None = MAX_IDLE_ROUNDS,
     ):
         self.rows = rows
         self.positive = positive
@@ -106,7 +106,7 @@ class LPMaster:
         return 0.0
 
     def negligible(self, tol: float) -> float:
-        return max(SATISFIED, 0.1 * tol)
+        return max(MIN_VIOLATION, 0.1 * tol)
 
     def add_columns(self, columns: np.ndarray, K: np.ndarray) -> None:
         first = len(self._working) == 0
@@ -119,7 +119,7 @@ class LPMaster:
     def drop_idle(self, rounds: int | None = None) -> int:
         # Their rows are slack, so the basis stays optimal.
         scores = self._working.K @ self._solution.signed_dual
-        out = self._working.drop_idle(self._sizes(scores) < 1.0 - SLACK, rounds)
+        out = self._working.drop_idle(self._sizes(scores) < 1.0 - MIN_SLACK, rounds)
         if len(out):
             self._lp.delete_rows(out + 1)
         return len(out)
@@ -141,12 +141,12 @@ class LPMaster:
         coef = -vertex.row_dual[1:] / self._working.magnitudes
         if self.positive:
             coef = np.maximum(coef, 0.0)
-        dual = self._feasible(vertex.x / self._sigma)
-        used = self._used(coef, dual) if self._lp.is_rough else coef
+        dual = self._make_feasible(vertex.x / self._sigma)
+        used = self._zero_unused(coef, dual) if self._lp.is_rough else coef
         self._n_used = int(np.count_nonzero(used))
         self._working.note_use(used)
         values = coef @ self._working.K + intercept
-        factor, objective = self._lifted(self._penalty(coef, intercept), values)
+        factor, objective = self._find_lift(self._penalty(coef, intercept), values)
         back = factor * self._unit
         self._solution = MasterSolution(
             objective=self._unit * objective,
@@ -185,7 +185,7 @@ class LPMaster:
         """Put the bounds of the duals and of their rows into HiGHS's units; a basis stays what it was."""
         self._sigma = max(self._magnitude, 1.0 / float(self.rows.cost.max()))
         # A smaller box is a valid restriction of the dual; HiGHS would take a huge one for infinite.
-        ceiling = np.minimum(self.rows.cost * self._sigma, LARGEST_DUAL)
+        ceiling = np.minimum(self.rows.cost * self._sigma, MAX_DUAL)
         lower, upper = self._limits(self._working.magnitudes)
         offset = self._offset_price * self._sigma
         self._lp.set_bounds(ceiling, np.append(-offset, lower), np.append(offset, upper))
@@ -195,7 +195,7 @@ class LPMaster:
         upper = self._sigma / magnitudes
         return np.full(len(upper), -np.inf) if self.positive else -upper, upper
 
-    def _used(self, coef: np.ndarray, dual: np.ndarray) -> np.ndarray:
+    def _zero_unused(self, coef: np.ndarray, dual: np.ndarray) -> np.ndarray:
         """Return the coefficients of a rough solution, none of which is zero, with zeros where they tend to zero.
 
         Their products with the slack of their constraints are nearly equal: one of both is small.
@@ -207,7 +207,7 @@ class LPMaster:
         offset = self._offset_price * abs(intercept) if intercept else 0.0
         return float(np.abs(coef).sum()) + offset
 
-    def _lifted(self, penalty: float, values: np.ndarray) -> tuple[float, float]:
+    def _find_lift(self, penalty: float, values: np.ndarray) -> tuple[float, float]:
         """Return by what to scale the solution up, for margins that the solver's tolerance leaves short.
 
         Margins short by 1e-9 are charged at full cost, which may be far more than the objective itself. Also returns
@@ -215,7 +215,7 @@ class LPMaster:
         """
         objective = penalty + self._scaled.loss(values)
         slack = self._scaled.slack(values)
-        short = slack[(slack > 0) & (slack < SHORT)]
+        short = slack[(slack > 0) & (slack < MARGIN_TOL)]
         if len(short):
             factor = 1.0 / (1.0 - float(short.max()))
             lifted = factor * penalty + self._scaled.loss(factor * values)
@@ -223,7 +223,7 @@ class LPMaster:
                 return factor, lifted
         return 1.0, objective
 
-    def _feasible(self, dual: np.ndarray) -> np.ndarray:
+    def _make_feasible(self, dual: np.ndarray) -> np.ndarray:
         """Clip duals into their box and shrink the heavier side, so that they balance up to the offset's price."""
         rows = self.rows
         dual = np.clip(dual, 0.0, rows.cost)
@@ -288,7 +288,7 @@ class NuLPMaster:
         *,
         positive: bool = False,
         intercept: Intercept = "free",
-        idle_rounds: int | None = IDLE_ROUNDS,
+        idle_rounds: int | None = MAX_IDLE_ROUNDS,
     ):
         feasible_weights(rows, rows.cost, balanced=intercept == "free")  # refuses a nu that is too large
         self.rows = rows
@@ -296,7 +296,7 @@ class NuLPMaster:
         self.intercept = intercept
         self._working = WorkingSet(rows.n_points, intercept == "free", idle_rounds)
         self._magnitude = 1.0  # of the first columns
-        self._start()
+        self._start_program()
 
     @property
     def columns(self) -> np.ndarray:
@@ -315,20 +315,20 @@ class NuLPMaster:
         return ROUNDING * float(self._working.magnitudes.max(initial=0.0))
 
     def negligible(self, tol: float) -> float:
-        return max(SATISFIED, 0.1 * tol) * self._gamma
+        return max(MIN_VIOLATION, 0.1 * tol) * self._gamma
 
     def add_columns(self, columns: np.ndarray, K: np.ndarray) -> None:
         first = len(self._working) == 0
         new, magnitudes = self._working.append(columns, K)
         if first:
             self._magnitude = float(magnitudes.max(initial=0.0)) or 1.0
-            self._start()
+            self._start_program()
         self._add_rows(new, magnitudes, self.positive)
 
     def drop_idle(self, rounds: int | None = None) -> int:
         # Their rows are slack, so the basis stays optimal.
         sizes = self._sizes(self._working.K @ self._solution.signed_dual)
-        out = self._working.drop_idle(sizes < (1.0 - SLACK) * self._gamma, rounds)
+        out = self._working.drop_idle(sizes < (1.0 - MIN_SLACK) * self._gamma, rounds)
         if len(out):
             n_each = 1 if self.positive else 2
             self._lp.delete_rows(self._n_fixed + (n_each * out[:, None] + np.arange(n_each)).ravel())
@@ -345,7 +345,7 @@ class NuLPMaster:
 
     def solve(self, seconds: float = np.inf) -> MasterSolution:
         vertex = self._lp.solve(seconds)
-        coef, intercept = self._primal(vertex.row_dual)
+        coef, intercept = self._recover_primal(vertex.row_dual)
         self._working.note_use(coef)
         values = coef @ self._working.K + intercept
         objective, rho = margin_loss(self.rows, values)
@@ -355,9 +355,9 @@ class NuLPMaster:
         dual = vertex.x[:-1] * float(self.rows.cost.max())
         if len(self._working) == 0:
             dual = self.rows.cost  # any duals do; a vertex would look at few points only
-        signed_dual = self.rows.signed(self._feasible(dual))
+        signed_dual = self.rows.signed(self._make_feasible(dual))
         self._offset_score = abs(float(signed_dual.sum())) if self.intercept == "penalized" else 0.0
-        self._gamma = max(self._offset_score, self._largest(signed_dual))
+        self._gamma = max(self._offset_score, self._find_largest(signed_dual))
         self._solution = MasterSolution(
             objective=factor * objective,
             coef=factor * coef,
@@ -392,7 +392,7 @@ class NuLPMaster:
         """What gamma bounds: the scores, in absolute value where coefficients may have either sign."""
         return scores if self.positive else np.abs(scores)
 
-    def _largest(self, signed_dual: np.ndarray) -> float:
+    def _find_largest(self, signed_dual: np.ndarray) -> float:
         """Largest score in the working set, at least zero."""
         return float(self._sizes(self._working.K @ signed_dual).max(initial=0.0))
 
@@ -401,7 +401,7 @@ class NuLPMaster:
         """Rows that belong to no column: sum u = 1, the balance, and those of a penalised offset."""
         return 4 if self.intercept == "penalized" else 2
 
-    def _start(self) -> None:
+    def _start_program(self) -> None:
         rows, largest = self.rows, float(self.rows.cost.max())
         n_rows = len(rows.sign)
         self._lp = GrowingLP(np.append(np.zeros(n_rows), 1.0), np.append(rows.cost / largest, np.inf))
@@ -412,39 +412,39 @@ class NuLPMaster:
         if self.intercept == "penalized":
             self._add_rows(np.ones((1, rows.n_points)), np.ones(1), positive=False)
 
-    def _heights(self, magnitudes: np.ndarray) -> np.ndarray:
+    def _find_heights(self, magnitudes: np.ndarray) -> np.ndarray:
         """What gamma is multiplied with in the rows of columns with these magnitudes."""
         return self._magnitude / np.maximum(magnitudes, self._magnitude)
 
     def _add_rows(self, new: np.ndarray, magnitudes: np.ndarray, positive: bool) -> None:
         """Add gamma - score >= 0 for each column and, next to it, gamma + score >= 0 unless ``positive``."""
         scores = (new / np.maximum(magnitudes, self._magnitude)[:, None])[:, self.rows.point] * self.rows.sign
-        heights = self._heights(magnitudes)[:, None]
+        heights = self._find_heights(magnitudes)[:, None]
         signs = (-1.0,) if positive else (-1.0, 1.0)
         A = np.stack([np.hstack([sign * scores, heights]) for sign in signs], axis=1).reshape(-1, scores.shape[1] + 1)
         self._lp.add_rows(A, np.zeros(len(A)), np.full(len(A), np.inf))
 
-    def _primal(self, row_dual: np.ndarray) -> tuple[np.ndarray, float]:
+    def _recover_primal(self, row_dual: np.ndarray) -> tuple[np.ndarray, float]:
         """Coefficients and offset (of the centred columns) from the multipliers of the rows."""
         multipliers = np.maximum(row_dual[self._n_fixed :], 0.0)
         if not self.positive:
             multipliers = multipliers[0::2] - multipliers[1::2]
-        coef = self._heights(self._working.magnitudes) * multipliers
+        coef = self._find_heights(self._working.magnitudes) * multipliers
         if self.intercept == "penalized":
             above, below = np.maximum(row_dual[2:4], 0.0)
-            return coef, float(self._heights(np.ones(1))[0] * (above - below))
+            return coef, float(self._find_heights(np.ones(1))[0] * (above - below))
         return coef, -self._magnitude * float(row_dual[1])  # zero where the balance is not asked for
 
-    def _feasible(self, dual: np.ndarray) -> np.ndarray:
+    def _make_feasible(self, dual: np.ndarray) -> np.ndarray:
         """Clip duals into their box and move them inside it, so that they sum to one and balance as they must."""
         rows, cost, above = self.rows, self.rows.cost, self.rows.sign > 0
         dual = feasible_weights(rows, dual, balanced=self.intercept == "free")
         if self.intercept != "penalized":
             return dual
         # The offset's score is the imbalance; columns that are small beside it ask for less than HiGHS can see.
-        gamma = min(1.0, self._largest(rows.signed(dual)))
+        gamma = min(1.0, self._find_largest(rows.signed(dual)))
         share = min(max(float(dual[above].sum()), 0.5 * (1.0 - gamma)), 0.5 * (1.0 + gamma))
         share = min(max(share, 1.0 - float(cost[~above].sum())), float(cost[above].sum()))  # what the box allows
-        dual[above] = filled(dual[above], cost[above], share)
-        dual[~above] = filled(dual[~above], cost[~above], 1.0 - share)
+        dual[above] = fill_box(dual[above], cost[above], share)
+        dual[~above] = fill_box(dual[~above], cost[~above], 1.0 - share)
         return dual

@@ -23,7 +23,7 @@ from ..margin import MarginRows
 from ..result import SolverResult
 
 ROUNDING = 1e-12  # of the largest value that the objective could have
-IDLE_ROUNDS = 3  # measured: 2 to 5 halve the working set and save 10 % of the time; 1 drops too eagerly
+MAX_IDLE_ROUNDS = 3  # measured: 2 to 5 halve the working set and save 10 % of the time; 1 drops too eagerly
 
 Intercept = Literal["free", "penalized"] | None
 
@@ -202,7 +202,7 @@ class WorkingSet:
         Largest absolute entry; one for a column of zeros.
     """
 
-    def __init__(self, n_points: int, centered: bool, idle_rounds: int | None = IDLE_ROUNDS):
+    def __init__(self, n_points: int, centered: bool, idle_rounds: int | None = MAX_IDLE_ROUNDS):
         self.centered = centered
         self.idle_rounds = idle_rounds
         self.columns = np.empty(0, dtype=np.intp)

@@ -30,7 +30,7 @@ from ..machines import smo
 from ..margin import MarginRows, feasible_weights, margin_loss
 from .masters import ROUNDING, Intercept, MasterSolution
 
-LARGEST_BATCH = 50
+MAX_BATCH = 50
 CHOOSINESS = 0.7  # measured: half the columns priced; with 0.5 and less models of 100 columns get worse by a point
 INNER_TOL = 1e-4
 MAX_STEPS = 100  # of the positive problem, which takes about ten
@@ -64,7 +64,7 @@ class _TwoNormMaster(ABC):
 
         The first columns matter most, and each changes which one is the best next.
         """
-        return min(LARGEST_BATCH, max(1, len(self.columns) // 10))
+        return min(MAX_BATCH, max(1, len(self.columns) // 10))
 
     @property
     def rounding(self) -> float:
@@ -143,7 +143,7 @@ class QPMaster(_TwoNormMaster):
 
     def set_cost(self, cost: np.ndarray) -> None:
         """Give every row a new cost; duals at their bounds stay there if all costs change by one factor."""
-        self._v = self._balanced(self._v * (np.asarray(cost, float) / self.rows.cost))
+        self._v = self._balance(self._v * (np.asarray(cost, float) / self.rows.cost))
         self.rows = replace(self.rows, cost=np.asarray(cost, float))
 
     def solve(self, seconds: float = np.inf) -> MasterSolution:
@@ -151,7 +151,7 @@ class QPMaster(_TwoNormMaster):
         rows = self.rows
         ends = rows.sign * rows.cost
         if not self._v.any() and self._leads_down():
-            self._v = self._balanced(ends)  # with few columns or small costs most duals end there
+            self._v = self._balance(ends)  # with few columns or small costs most duals end there
         self._v, multiplier = self._dual.solve(
             linear=-rows.sign * rows.target,
             lower=np.minimum(0.0, ends),
@@ -180,7 +180,7 @@ class QPMaster(_TwoNormMaster):
     def dual_value(self, squares: float) -> float:
         return shrunken_value(self._linear, squares)
 
-    def _balanced(self, v: np.ndarray) -> np.ndarray:
+    def _balance(self, v: np.ndarray) -> np.ndarray:
         """Return duals whose heavier side is shrunk until they sum to zero, where the offset is free."""
         if self.intercept != "free":
             return v
@@ -348,7 +348,7 @@ class _Dual:
             )
             multiplier: Any = result.multiplier  # an array if there are groups
             v = self._search(v, result.x, linear, point)
-            x = self._at_points(v, point)
+            x = self._sum_by_point(v, point)
             coef = self.coef(x)
             slope = (self.values(coef) + self._offset * (self._offset @ x))[point] + linear
             last, value = value, 0.5 * (float(coef @ coef) + self.offset_square(x)) + float(linear @ v)
@@ -361,7 +361,7 @@ class _Dual:
 
     def _search(self, v: np.ndarray, aim: np.ndarray, linear: np.ndarray, point: np.ndarray) -> np.ndarray:
         """Return the best point between ``v`` and ``aim``: the zero of a derivative that never falls."""
-        x, step = self._at_points(v, point), self._at_points(aim - v, point)
+        x, step = self._sum_by_point(v, point), self._sum_by_point(aim - v, point)
         scores, change = self._Z @ x, self._Z @ step
         offset, offset_change = float(self._offset @ x), float(self._offset @ step)
         constant = float(linear @ (aim - v))
@@ -388,5 +388,5 @@ class _Dual:
         self._active = active
         return not changed.any()
 
-    def _at_points(self, v: np.ndarray, point: np.ndarray) -> np.ndarray:
+    def _sum_by_point(self, v: np.ndarray, point: np.ndarray) -> np.ndarray:
         return np.bincount(point, weights=v, minlength=len(self._offset))

@@ -18,14 +18,15 @@ from . import interior_lp
 from .highs import GrowingLP, LPSolution, OutOfTimeError, SolverFailedError
 from .interior_lp import DenseLP, InteriorPoint
 
-MANY = 300  # variables, from which on rough solutions are faster; where the simplex method needs few pivots, as fast
-SHARE = 0.05  # of the violation is the relative gap of rough solutions, within these limits
-FINEST, ROUGHEST = 1e-5, 0.3
-FINE = 1e-7  # relative gap at which a vertex is looked for
-GOOD = 1e-3  # with which the simplex method is told where to look
-WIDEST = 1e7  # upper end of the box; in wider ones the interior-point method loses too many digits
-FAR_OFF = 10.0  # violation from which on the last solution is no good start for the next
-TOO_SHORT = "There was not the time to solve the linear program."
+# Variables, from which on rough solutions are faster; where the simplex method needs few pivots, as fast.
+MIN_ROUGH_VARIABLES = 300
+ROUGH_GAP_SHARE = 0.05  # of the violation is the relative gap of rough solutions, within these limits
+MIN_ROUGH_GAP, MAX_ROUGH_GAP = 1e-5, 0.3
+VERTEX_GAP = 1e-7  # relative gap at which a vertex is looked for
+GUESS_GAP = 1e-3  # with which the simplex method is told where to look
+MAX_BOX = 1e7  # upper end of the box; in wider ones the interior-point method loses too many digits
+MAX_START_VIOLATION = 10.0  # violation from which on the last solution is no good start for the next
+NO_TIME = "There was not the time to solve the linear program."
 
 
 class RestrictedLP:
@@ -47,9 +48,9 @@ class RestrictedLP:
     def __init__(self, cost: np.ndarray, rows: MarginRows, may_be_rough: bool = True):
         self.cost, self.ceiling, self.sign, self.point = cost, rows.cost, rows.sign, rows.point
         self.K, self.lower, self.upper = np.empty((0, rows.n_points)), np.empty(0), np.empty(0)
-        self.is_rough = self._begins_rough = may_be_rough and len(cost) >= MANY
+        self.is_rough = self._begins_rough = may_be_rough and len(cost) >= MIN_ROUGH_VARIABLES
         self._inside: InteriorPoint | None = None
-        self._gap, self._asked = np.inf, ROUGHEST  # relative gaps of that point, and of the next one at most
+        self._gap, self._asked = np.inf, MAX_ROUGH_GAP  # relative gaps of that point, and of the next one at most
         self._simplex = None if self.is_rough else GrowingLP(cost, self.ceiling)
 
     def add_rows(self, K: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
@@ -73,7 +74,7 @@ class RestrictedLP:
     def set_bounds(self, ceiling: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
         """Move the upper end of the box, and the bounds of all rows."""
         self.ceiling, self.lower, self.upper = ceiling, lower, upper
-        self.is_rough, self._inside = self._begins_rough and float(ceiling.max()) <= WIDEST, None
+        self.is_rough, self._inside = self._begins_rough and float(ceiling.max()) <= MAX_BOX, None
         if self.is_rough:
             self._simplex = None
         elif self._simplex is None:
@@ -84,8 +85,8 @@ class RestrictedLP:
 
     def settle(self) -> bool:
         """Have the next solution as good as rough ones are, or exact if the last one was; False if it was exact."""
-        was_rough, self._asked = self.is_rough, FINEST
-        self.is_rough = was_rough and self._gap > FINEST
+        was_rough, self._asked = self.is_rough, MIN_ROUGH_GAP
+        self.is_rough = was_rough and self._gap > MIN_ROUGH_GAP
         return was_rough
 
     def solve(self, violation: float = np.inf, seconds: float = np.inf) -> LPSolution:
@@ -100,10 +101,12 @@ class RestrictedLP:
         """
         end = time.perf_counter() + seconds
         if self._simplex is None:
-            gap = float(np.clip(SHARE * violation, FINEST, self._asked)) if self.is_rough else FINE
+            gap = (
+                float(np.clip(ROUGH_GAP_SHARE * violation, MIN_ROUGH_GAP, self._asked)) if self.is_rough else VERTEX_GAP
+            )
             if self._inside is None or self._gap > gap:
-                self._inside, self._gap = self._approach(gap, violation < FAR_OFF, end), gap
-            self._asked = ROUGHEST
+                self._inside, self._gap = self._approach(gap, violation < MAX_START_VIOLATION, end), gap
+            self._asked = MAX_ROUGH_GAP
             if self.is_rough and self._inside.error <= gap:
                 return LPSolution(self._inside.x, self._inside.row_dual, self._inside.n_iter)
             self.is_rough = False
@@ -111,7 +114,7 @@ class RestrictedLP:
             if vertex is not None:
                 return LPSolution(*vertex, self._inside.n_iter)
             if time.perf_counter() >= end:  # HiGHS would look at the time only after it has mended the guess
-                raise OutOfTimeError(TOO_SHORT)
+                raise OutOfTimeError(NO_TIME)
             self._simplex = self._exact(self._inside)
         try:
             return self._simplex.solve(end - time.perf_counter())
@@ -120,8 +123,8 @@ class RestrictedLP:
         except SolverFailedError:
             if self._inside is None:
                 raise
-            self._inside, self._gap = self._approach(FINE, True, end), FINE
-            if self._inside.error > GOOD:
+            self._inside, self._gap = self._approach(VERTEX_GAP, True, end), VERTEX_GAP
+            if self._inside.error > GUESS_GAP:
                 raise
             self._simplex = None
             return LPSolution(self._inside.x, self._inside.row_dual, self._inside.n_iter)
@@ -132,18 +135,18 @@ class RestrictedLP:
     def _approach(self, gap: float, warm: bool, end: float) -> InteriorPoint:
         """Return a solution up to a relative gap, or as good as can be."""
         for start in [self._inside, None] if warm and self._inside is not None else [None]:
-            found = interior_lp.solve_interior_lp(self._program(), gap, start, end - time.perf_counter())
-            if found.error <= max(gap, FINEST):
+            solution = interior_lp.solve_interior_lp(self._program(), gap, start, end - time.perf_counter())
+            if solution.error <= max(gap, MIN_ROUGH_GAP):
                 break
             if time.perf_counter() >= end:
-                raise OutOfTimeError(TOO_SHORT)
-        return found
+                raise OutOfTimeError(NO_TIME)
+        return solution
 
     def _exact(self, point: InteriorPoint | None) -> GrowingLP:
         """Return the program for the simplex method, to start at the vertex nearest to a point that is any good."""
         simplex = GrowingLP(self.cost, self.ceiling)
         simplex.add_rows(self.K[:, self.point] * self.sign, self.lower, self.upper)
-        if point is not None and point.error <= GOOD:
+        if point is not None and point.error <= GUESS_GAP:
             at_upper = np.append(point.x > 0.5 * self.ceiling, point.row_dual < 0.0)
             simplex.guess_basis(point.free, at_upper)
         return simplex

@@ -30,8 +30,8 @@ from ..margin import MarginRows
 from .masters import MasterSolution
 from .qp_masters import NuQPMaster, QPMaster
 
-SPANNED = 1e-9  # share of the diagonal: what is left of a column that the working set spans up to rounding
-NEGATIVE = 1e-7  # share of the diagonal: below it a remainder is negative by more than rounding
+MIN_REMAINDER = 1e-9  # share of the diagonal: what is left of a column that the working set spans up to rounding
+MAX_NEGATIVE_REMAINDER = 1e-7  # share of the diagonal: below it a remainder is negative by more than rounding
 
 
 class NotPSDError(ValueError):
@@ -98,13 +98,13 @@ class RKHSMaster:
         for p, i, column in zip(kernel, point, K.T, strict=True):
             Z = self._factors[p]
             z = column - Z[:, i] @ Z
-            if abs(z[i] - self._rest[p, i]) > NEGATIVE * max(self._diagonals[p, i], 0.0):
+            if abs(z[i] - self._rest[p, i]) > MAX_NEGATIVE_REMAINDER * max(self._diagonals[p, i], 0.0):
                 raise NotPSDError(int(p))  # the column's own entry is not what the diagonal says
             # a column may be spanned by others that came in with the same portion
-            z = z / np.sqrt(z[i]) if z[i] > SPANNED * self._diagonals[p, i] else np.zeros(len(z))
+            z = z / np.sqrt(z[i]) if z[i] > MIN_REMAINDER * self._diagonals[p, i] else np.zeros(len(z))
             self._factors[p] = np.concatenate([Z, z[None]])
             self._rest[p] -= z**2
-            if (self._rest[p] < -NEGATIVE * self._diagonals[p].max()).any():
+            if (self._rest[p] < -MAX_NEGATIVE_REMAINDER * self._diagonals[p].max()).any():
                 raise NotPSDError(int(p))
             new.append(z)
         self.columns = np.concatenate([self.columns, columns])
@@ -147,7 +147,7 @@ class RKHSMaster:
         kernel, point = np.divmod(columns, self._diagonals.shape[1])
         np.add.at(self._forms, kernel, self._solution.signed_dual[point] * scores)
         rest = self._rest[kernel, point]
-        open_ = rest > SPANNED * self._diagonals[kernel, point]
+        open_ = rest > MIN_REMAINDER * self._diagonals[kernel, point]
         violations = np.zeros(len(columns))
         missing = np.abs(scores - self._values[kernel, point])
         violations[open_] = missing[open_] / np.sqrt(rest[open_])
@@ -157,6 +157,6 @@ class RKHSMaster:
     def bound(self) -> float:
         for p, form in enumerate(self._forms):
             size = np.abs(self._solution.signed_dual) @ np.sqrt(np.maximum(self._diagonals[p], 0.0))
-            if form < -NEGATIVE * size**2:
+            if form < -MAX_NEGATIVE_REMAINDER * size**2:
                 raise NotPSDError(p)
         return self._inner.dual_value(self._inner.offset_square() + float(np.maximum(self._forms, 0.0).sum()))

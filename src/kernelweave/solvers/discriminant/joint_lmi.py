@@ -43,26 +43,26 @@ from ..machines.kernel_stack import KernelStack, Member
 from ..result import Status
 from ..simplex import solve_definite
 from .matrix_fractional import RidgedStack
-from .simplex_newton import Callback, DiscriminantResult, finite, first_weights
+from .simplex_newton import Callback, DiscriminantResult, first_weights, require_finite_value
 
 __all__ = ["JointResult", "solve_joint_lmi"]
 
 SPREAD = 0.1  # share of equal weights in the start, which must not be zero anywhere
-FACTOR = 0.1  # of the barrier from one centre to the next
-CENTERED = 0.5  # squared Newton decrement below which the barrier may fall
-FAR = 1e8  # from mu that the product of a weight and its multiplier may be, as a factor
-INSIDE = 0.99  # share of the way to the boundary that a step may take
-SUFFICIENT = 1e-4  # share of the decrease that the slope promises (Armijo)
-N_SHORTER = 20
-N_INNER = 100  # Newton steps in t; ten are usual
-EXACT = 1e-14  # squared decrement at which t is the best
-QUADRATIC = 0.1  # squared decrement below which whole steps are taken
+BARRIER_FACTOR = 0.1  # of the barrier from one centre to the next
+CENTERED_DECREMENT = 0.5  # squared Newton decrement below which the barrier may fall
+MAX_PRODUCT_RATIO = 1e8  # from mu that the product of a weight and its multiplier may be, as a factor
+BOUNDARY_SHARE = 0.99  # share of the way to the boundary that a step may take
+ARMIJO_SHARE = 1e-4  # share of the decrease that the slope promises (Armijo)
+MAX_SHORTENINGS = 20
+MAX_INNER_STEPS = 100  # Newton steps in t; ten are usual
+EXACT_DECREMENT = 1e-14  # squared decrement at which t is the best
+WHOLE_STEP_DECREMENT = 0.1  # squared decrement below which whole steps are taken
 NOISE = 10.0  # times the difference that refining S makes: what rounding may do to it
 ROUNDING = 1e-13  # of S, at least
-PATIENCE = 12  # stalls in a row: where S bends, X takes a few steps to follow while t has no digits left to gain
-LITTLE = 0.01  # of the gap: objectives that fall by less a step will not close it
-LEAST_RIDGE = 1e-15  # of a matrix with a unit diagonal that rounding made indefinite
-ENOUGH = 0.2  # of the tolerance, which the barrier takes at its lowest
+MAX_STALLS = 12  # stalls in a row: where S bends, X takes a few steps to follow while t has no digits left to gain
+MIN_DECREASE_SHARE = 0.01  # of the gap: objectives that fall by less a step will not close it
+MIN_RIDGE = 1e-15  # of a matrix with a unit diagonal that rounding made indefinite
+MIN_BARRIER_SHARE = 0.2  # of the tolerance, which the barrier takes at its lowest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,17 +105,18 @@ def solve_joint_lmi(
     """
     stack = RidgedStack(kernels, H, ridge)
     n_weights = stack.n_weights
-    course = Course[tuple[_Point, np.ndarray]](tol, max_iter, callback, patience=PATIENCE, little=LITTLE)
+    course = Course[tuple[_Point, np.ndarray]](tol, max_iter, callback, patience=MAX_STALLS, little=MIN_DECREASE_SHARE)
     weights = (1.0 - SPREAD) * first_weights(start, n_weights) + SPREAD / n_weights
-    at = _Point(stack, weights, finite(stack.value(weights)))
+    at = _Point(stack, weights, require_finite_value(stack.value(weights)))
     mu = at.exact / (n_weights + H.shape[1])
     multipliers = mu / weights
     centre = at.centre(mu)
     while True:
         gap, bounds = at.gap(centre), centre.t
-        lowest = ENOUGH * tol * at.exact / (n_weights + H.shape[1])
-        while mu > lowest and at.newton_step(centre, mu / at.weights)[1] <= CENTERED:  # needs no factorisation
-            mu = max(lowest, FACTOR * mu)
+        lowest = MIN_BARRIER_SHARE * tol * at.exact / (n_weights + H.shape[1])
+        # needs no factorisation
+        while mu > lowest and at.newton_step(centre, mu / at.weights)[1] <= CENTERED_DECREMENT:
+            mu = max(lowest, BARRIER_FACTOR * mu)
             centre = at.centre(mu, centre.t)
             gap, bounds = min((gap, bounds), (at.gap(centre), centre.t), key=lambda pair: pair[0])
         n_cholesky = stack.n_cholesky
@@ -126,7 +127,7 @@ def solve_joint_lmi(
         if moved is None:
             course.status = Status.PRECISION
             break
-        multipliers = _next_multipliers(multipliers, at.weights, step, moved.weights, mu)
+        multipliers = _move_multipliers(multipliers, at.weights, step, moved.weights, mu)
         at, centre, course.step = moved, moved.centre(mu, centre.t), "newton"
     best, bounds = course.best.point
     dual = stack.dual(best.Z)
@@ -135,15 +136,15 @@ def solve_joint_lmi(
     )
 
 
-def _next_multipliers(
+def _move_multipliers(
     multipliers: np.ndarray, weights: np.ndarray, step: np.ndarray, moved: np.ndarray, mu: float
 ) -> np.ndarray:
     """Return the multipliers of w >= 0 after a step, whose products with the weights should be mu."""
     change = mu / weights - multipliers - multipliers / weights * step
     falling = change < 0.0
     reach = float(np.min(-multipliers[falling] / change[falling])) if falling.any() else np.inf
-    multipliers = multipliers + min(1.0, INSIDE * reach) * change
-    return np.asarray(np.clip(multipliers, mu / moved / FAR, FAR * mu / moved))
+    multipliers = multipliers + min(1.0, BOUNDARY_SHARE * reach) * change
+    return np.asarray(np.clip(multipliers, mu / moved / MAX_PRODUCT_RATIO, MAX_PRODUCT_RATIO * mu / moved))
 
 
 @dataclass(frozen=True)
@@ -164,13 +165,13 @@ class _Point:
         self.Z, products, solved = stack.products()
         Q = products @ self.Z
         self.Q = 0.5 * (Q + Q.transpose(0, 2, 1))
-        self.S = self._refined(stack)
-        self.noise = NOISE * float(np.abs(self.S - _scatter(stack)).max()) + ROUNDING * exact
+        self.S = self._refine(stack)
+        self.noise = NOISE * float(np.abs(self.S - _compute_scatter(stack)).max()) + ROUNDING * exact
         self.forms = np.trace(self.Q, axis1=1, axis2=2)
         rows = solved.reshape(-1, solved.shape[2])
         self.gram = (rows @ rows.T).reshape(solved.shape[:2] * 2)  # of the columns of all V_i
 
-    def _refined(self, stack: RidgedStack) -> np.ndarray:
+    def _refine(self, stack: RidgedStack) -> np.ndarray:
         """Return S, exact up to the square of the residual H - MZ."""
         HZ = stack.columns.T @ self.Z
         S = HZ + HZ.T - stack.ridge * (self.Z.T @ self.Z) - np.tensordot(self.weights, self.Q, axes=1)
@@ -207,7 +208,7 @@ class _Point:
         return float(max(0.0, centre.t.sum() - bound))
 
 
-def _scatter(stack: RidgedStack) -> np.ndarray:
+def _compute_scatter(stack: RidgedStack) -> np.ndarray:
     """Return S at the weights of the last value."""
     half = stack.half @ stack.mixing
     return half.T @ half
@@ -217,16 +218,16 @@ def _search(stack: RidgedStack, at: _Point, centre: _Centre, step: np.ndarray, d
     """Shorten a step in the weights until the barrier function falls enough; None if it does not."""
     mu, shrinking = centre.mu, step < 0.0
     reach = float(np.min(-at.weights[shrinking] / step[shrinking])) if shrinking.any() else np.inf
-    length = min(1.0, INSIDE * reach)
+    length = min(1.0, BOUNDARY_SHARE * reach)
     before = centre.value / mu - np.log(at.weights).sum()
     noise = at.noise / mu
-    for _ in range(N_SHORTER):
+    for _ in range(MAX_SHORTENINGS):
         trial = at.weights + length * step
         trial /= trial.sum()
         exact = stack.value(trial)
         if np.isfinite(exact):
-            value = _centre(_scatter(stack), mu, centre.t).value / mu - np.log(trial).sum()
-            if value <= before - SUFFICIENT * length * decrement + noise:
+            value = _centre(_compute_scatter(stack), mu, centre.t).value / mu - np.log(trial).sum()
+            if value <= before - ARMIJO_SHARE * length * decrement + noise:
                 return _Point(stack, trial, exact)
         length *= 0.5
     return None
@@ -243,13 +244,13 @@ def _centre(S: np.ndarray, mu: float, t: np.ndarray | None = None) -> _Centre:
         log_det, _ = _descend(S, level, t, W)
         if level == mu:
             return _Centre(mu, t, W, float(t.sum()) - mu * log_det)
-        level = max(mu, FACTOR * level)
+        level = max(mu, BARRIER_FACTOR * level)
 
 
 def _solve_scaled(A: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Solve with a matrix whose diagonal is brought to 1 first."""
     scale = 1.0 / np.sqrt(A.diagonal())
-    solution = solve_definite(scale[:, None] * A * scale, (scale * right.T).T, least=LEAST_RIDGE)
+    solution = solve_definite(scale[:, None] * A * scale, (scale * right.T).T, least=MIN_RIDGE)
     return np.asarray((scale * solution.T).T)
 
 
@@ -262,7 +263,7 @@ def _descend(S: Array, mu: float, t: Array, W: Array) -> tuple[float, int]:
     n, last, n_steps = len(t), np.inf, 0
     log_det = _invert(t, S, W)
     step, trial, further = np.empty(n), np.empty(n), np.empty((n, n))
-    while n_steps < N_INNER:
+    while n_steps < MAX_INNER_STEPS:
         for j in range(n):
             step[j] = W[j, j] - 1.0 / mu
         _solve_squares(W, step)
@@ -270,9 +271,9 @@ def _descend(S: Array, mu: float, t: Array, W: Array) -> tuple[float, int]:
         for j in range(n):
             decrement += (W[j, j] - 1.0 / mu) * step[j]
         # the barrier is self-concordant: so long a step stays inside, and descends
-        near = decrement <= QUADRATIC
+        near = decrement <= WHOLE_STEP_DECREMENT
         length = 1.0 if near else 1.0 / (1.0 + np.sqrt(decrement))
-        if decrement <= EXACT or (near and decrement > 0.5 * last):  # near, it is squared but for rounding
+        if decrement <= EXACT_DECREMENT or (near and decrement > 0.5 * last):  # near, it is squared but for rounding
             break
         for j in range(n):
             trial[j] = t[j] + length * step[j]
@@ -316,7 +317,7 @@ def _solve_squares(W: Array, right: Array) -> None:
             A[i, i] += ridge
         if _factorise(A):
             break
-        ridge = max(100.0 * ridge, LEAST_RIDGE)
+        ridge = max(100.0 * ridge, MIN_RIDGE)
     for i in range(n):
         right[i] /= W[i, i]
     solve_factored(A, right)

@@ -33,15 +33,15 @@ import numpy as np
 from scipy.linalg.lapack import dgeqrf, dormqr, dpotrf, dtrtrs
 
 from ..machines.kernel_stack import Diagonal, Factor, KernelStack, Member
-from .simplex_newton import LARGEST, Callback, Derivatives, DiscriminantResult, minimise_on_simplex
+from .simplex_newton import MAX_VALUE, Callback, Derivatives, DiscriminantResult, minimise_on_simplex
 
-__all__ = ["RidgedStack", "beyond_precision", "class_indicator", "solve_matrix_fractional", "total_rank"]
+__all__ = ["RidgedStack", "is_beyond_precision", "class_indicator", "solve_matrix_fractional", "total_rank"]
 
 EPS = float(np.finfo(float).eps)
-FLOOR = 1e-12  # ridge beside a learned one: where rows repeat, M would be singular at w_0 = 0
-LOW_RANK = 0.5  # of the points: kernels of a smaller total rank are rotated into the space they span
+MIN_RIDGE = 1e-12  # ridge beside a learned one: where rows repeat, M would be singular at w_0 = 0
+MAX_RANK_SHARE = 0.5  # of the points: kernels of a smaller total rank are rotated into the space they span
 BLOCK = 64  # columns that a rotation takes at a time
-OFF_CENTER = 1e-6  # of the norm of a column of H, which its mean may be
+MAX_COLUMN_MEAN = 1e-6  # of the norm of a column of H, which its mean may be
 
 
 def class_indicator(codes: np.ndarray, n_classes: int) -> np.ndarray:
@@ -115,13 +115,13 @@ def solve_matrix_fractional(
     --------
     >>> H = class_indicator(np.array([0, 0, 1, 1]), 2)
     >>> a, b = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, -1.0, 1.0, -1.0])
-    >>> found = solve_matrix_fractional([np.outer(a, a) / 4, np.outer(b, b) / 4], H, ridge=0.5)
-    >>> found.x, found.objective
+    >>> result = solve_matrix_fractional([np.outer(a, a) / 4, np.outer(b, b) / 4], H, ridge=0.5)
+    >>> result.x, result.objective
     (array([1., 0.]), 2.67)
     """
     stack = RidgedStack(kernels, H, ridge)
-    found = minimise_on_simplex(stack, start=start, tol=tol, max_iter=max_iter, callback=callback)
-    return replace(found, dual=stack.dual(found.dual))
+    result = minimise_on_simplex(stack, start=start, tol=tol, max_iter=max_iter, callback=callback)
+    return replace(result, dual=stack.dual(result.dual))
 
 
 class RidgedStack:
@@ -142,12 +142,12 @@ class RidgedStack:
         stack = kernels if isinstance(kernels, KernelStack) else KernelStack(kernels)
         _check(stack, H, ridge)
         n_points = stack.n_points
-        self.learned, self.ridge = ridge is None, FLOOR if ridge is None else float(ridge)
-        self.columns, self.mixing = _independent(H)
+        self.learned, self.ridge = ridge is None, MIN_RIDGE if ridge is None else float(ridge)
+        self.columns, self.mixing = _find_independent(H)
         self.rotation: tuple[np.ndarray, np.ndarray] | None = None
         self.shift = 1.0 / n_points**2
-        if total_rank(stack) + self.columns.shape[1] <= LOW_RANK * n_points:
-            stack = self._rotated(stack)
+        if total_rank(stack) + self.columns.shape[1] <= MAX_RANK_SHARE * n_points:
+            stack = self._rotate(stack)
         members, scales = stack.members, stack.scales
         if self.learned:
             members, scales = (Diagonal(np.full(stack.n_points, 1.0 / n_points)), *members), np.append(1.0, scales)
@@ -164,11 +164,11 @@ class RidgedStack:
         self.weights = weights
         self.factor, failed = dpotrf(self._buffer.T, lower=1, clean=0, overwrite_a=1)
         rotated = self.rotation is not None and not self.learned
-        if failed or (rotated and beyond_precision(self.factor, self.ridge)):
+        if failed or (rotated and is_beyond_precision(self.factor, self.ridge)):
             return np.inf
         self.half = dtrtrs(self.factor, self.columns, lower=1)[0]
         value = float(np.vdot(self.half, self.half))
-        return value if value < LARGEST else np.inf
+        return value if value < MAX_VALUE else np.inf
 
     def products(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return Z, the products of the kernels with it, shape (n_weights, n_columns, n_rows), and L^-1 times these."""
@@ -197,7 +197,7 @@ class RidgedStack:
             Z = dormqr("L", "N", reflectors, tau, padded, lwork=BLOCK * Z.shape[1], overwrite_c=1)[0]
         return np.asarray(Z @ self.mixing)
 
-    def _rotated(self, stack: KernelStack) -> KernelStack:
+    def _rotate(self, stack: KernelStack) -> KernelStack:
         """Return the kernels, and set the columns, in an orthonormal basis of the space they span."""
         factors = [member.Z for member in stack.members if isinstance(member, Factor)]
         ends = np.cumsum([Z.shape[1] for Z in factors])
@@ -216,20 +216,20 @@ def _check(stack: KernelStack, H: np.ndarray, ridge: float | None) -> None:
     if H.ndim != 2 or len(H) != stack.n_points:
         raise ValueError(f"H must have a row for each of the {stack.n_points} points; got the shape {H.shape}.")
     sums = np.abs(H.sum(axis=0))
-    if np.any(sums > OFF_CENTER * np.sqrt(len(H)) * np.linalg.norm(H, axis=0)):
+    if np.any(sums > MAX_COLUMN_MEAN * np.sqrt(len(H)) * np.linalg.norm(H, axis=0)):
         raise ValueError(
             f"The columns of H must sum to zero; they sum to {sums}. Subtract their means, as class_indicator does."
         )
 
 
-def _independent(H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _find_independent(H: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return columns, in Fortran's order, and a mixing whose product is H, as few as its rank."""
     U, values, V = np.linalg.svd(H, full_matrices=False)
     rank = max(1, int(np.count_nonzero(values > len(H) * EPS * values[0])))
     return np.asfortranarray(U[:, :rank] * values[:rank]), V[:rank]
 
 
-def beyond_precision(factor: np.ndarray, smallest: float) -> bool:
+def is_beyond_precision(factor: np.ndarray, smallest: float) -> bool:
     """Return whether a matrix, of a Cholesky factor and with an eigenvalue that is not in it, is singular to rounding.
 
     So a rotation, which never meets the ridge alone, refuses what a factorisation over all points would.

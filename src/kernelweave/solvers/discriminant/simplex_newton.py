@@ -21,13 +21,13 @@ from .. import simplex
 from ..course import Course
 from ..result import FitState, SolverResult, Status
 
-SUFFICIENT = 1e-4  # share of the decrease that the slope promises (Armijo)
-INSIDE = 0.99  # share of a step to the boundary that is taken where F is infinite on it
-N_SHORTER = 8  # times that a step of Newton is shortened before the gradient takes over
-N_SHORTER_GRADIENT = 40  # times that a step along the gradient is shortened
-ROUNDING = 1e-13  # of F: a smaller change is none
-LARGEST = 1e150  # value of F whose derivatives do not overflow
-N_STALLS = 3  # steps in a row that lower neither F nor the gap, after which rounding is to blame
+ARMIJO_SHARE = 1e-4  # share of the decrease that the slope promises (Armijo)
+BOUNDARY_SHARE = 0.99  # share of a step to the boundary that is taken where F is infinite on it
+MAX_SHORTENINGS = 8  # times that a step of Newton is shortened before the gradient takes over
+MAX_GRADIENT_SHORTENINGS = 40  # times that a step along the gradient is shortened
+MIN_DECREASE = 1e-13  # of F: a smaller change is none
+MAX_VALUE = 1e150  # value of F whose derivatives do not overflow
+MAX_STALLS = 3  # steps in a row that lower neither F nor the gap, after which rounding is to blame
 
 
 @dataclass(frozen=True)
@@ -116,14 +116,14 @@ def minimise_on_simplex(
         ``x`` holds the weights, ``dual`` what the function solved for there. ``history`` has a record a step, with the
         name of the step taken.
     """
-    course = Course[Derivatives](tol, max_iter, callback, patience=N_STALLS)
+    course = Course[Derivatives](tol, max_iter, callback, patience=MAX_STALLS)
     weights = first_weights(start, function.n_weights)
     if not np.isfinite(function.value(weights)):
         weights = 0.5 * (weights + np.full(len(weights), 1.0 / len(weights)))
-        finite(function.value(weights))
+        require_finite_value(function.value(weights))
     at = function.derivatives()
     while not course.ends(
-        weights, at.objective, _gap(weights, at.forms), at, n_cholesky=(n_cholesky := function.n_cholesky)
+        weights, at.objective, _measure_gap(weights, at.forms), at, n_cholesky=(n_cholesky := function.n_cholesky)
     ):
         moved = _newton_step(function, weights, at)
         course.step = "newton"
@@ -147,7 +147,7 @@ def first_weights(start: np.ndarray | None, n_weights: int) -> np.ndarray:
     return np.asarray(start, dtype=float) / np.sum(start)
 
 
-def finite(value: float) -> float:
+def require_finite_value(value: float) -> float:
     """Return the first value of a function, or say why there is none."""
     if not np.isfinite(value):
         raise ValueError(
@@ -157,14 +157,14 @@ def finite(value: float) -> float:
     return value
 
 
-def _gap(weights: np.ndarray, forms: np.ndarray) -> float:
+def _measure_gap(weights: np.ndarray, forms: np.ndarray) -> float:
     return float(max(0.0, forms.max() - weights @ forms))
 
 
 def _newton_step(function: Smooth, weights: np.ndarray, at: Derivatives) -> np.ndarray | None:
     """Return lower weights on the way to the minimum of the quadratic model, where the function was evaluated last."""
     target = simplex.minimise_quadratic(at.hessian, -at.forms - at.hessian @ weights)
-    return _search(function, weights, target - weights, at, N_SHORTER)
+    return _search(function, weights, target - weights, at, MAX_SHORTENINGS)
 
 
 def _gradient_step(function: Smooth, weights: np.ndarray, at: Derivatives) -> np.ndarray | None:
@@ -174,7 +174,7 @@ def _gradient_step(function: Smooth, weights: np.ndarray, at: Derivatives) -> np
     curvature, slope = float(step @ at.hessian @ step), -float(at.forms @ step)
     if slope < 0.0 < curvature:
         step = step * min(1.0, -slope / curvature)
-    return _search(function, weights, step, at, N_SHORTER_GRADIENT)
+    return _search(function, weights, step, at, MAX_GRADIENT_SHORTENINGS)
 
 
 def _search(
@@ -185,15 +185,15 @@ def _search(
     if slope >= 0.0:
         return None
     # near the optimum F, unlike its gradient, has no digits left to tell a step by
-    most = at.objective + max(at.noise, ROUNDING * abs(at.objective))
+    most = at.objective + max(at.noise, MIN_DECREASE * abs(at.objective))
     for _ in range(n_shorter):
         trial = np.maximum(0.0, weights + length * step)
         trial /= trial.sum()
         value = function.value(trial)
-        if value <= most + SUFFICIENT * length * slope:
+        if value <= most + ARMIJO_SHARE * length * slope:
             return trial
         if np.isfinite(value):  # the minimum of a parabola
             length *= float(np.clip(-0.5 * slope * length / (value - at.objective - slope * length), 0.1, 0.5))
         else:
-            length *= INSIDE if length == 1.0 else 0.5
+            length *= BOUNDARY_SHARE if length == 1.0 else 0.5
     return None

@@ -48,8 +48,8 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 
 from ..machines.kernel_stack import Factor, KernelStack, Member
 from ..result import Certificate, FitState
-from .matrix_fractional import LOW_RANK, beyond_precision, total_rank
-from .simplex_newton import LARGEST, Derivatives, DiscriminantResult, minimise_on_simplex
+from .matrix_fractional import MAX_RANK_SHARE, is_beyond_precision, total_rank
+from .simplex_newton import MAX_VALUE, Derivatives, DiscriminantResult, minimise_on_simplex
 
 __all__ = ["class_difference", "solve_within_scatter", "within_center"]
 
@@ -93,8 +93,8 @@ def solve_within_scatter(
     Examples
     --------
     >>> y, x = np.array([1.0, 1.0, -1.0, -1.0]), np.array([1.0, 2.0, -1.0, -2.0])
-    >>> found = solve_within_scatter([np.outer(x, x), np.eye(4)], y, ridge=0.75)
-    >>> found.x, found.objective  # d = 3, the scatter is 1/4
+    >>> result = solve_within_scatter([np.outer(x, x), np.eye(4)], y, ridge=0.75)
+    >>> result.x, result.objective  # d = 3, the scatter is 1/4
     (array([1., 0.]), 9.0)
     """
     if not (np.isfinite(ridge) and ridge > 0.0):
@@ -103,20 +103,20 @@ def solve_within_scatter(
     signs = np.asarray(signs, dtype=float)
     if signs.shape != (stack.n_points,) or not np.all(np.isin(signs, (-1.0, 0.0, 1.0))):
         raise ValueError(f"signs must hold 1, -1 or 0 for each of the {stack.n_points} points; got {signs}.")
-    few = total_rank(stack) <= LOW_RANK * stack.n_points
+    few = total_rank(stack) <= MAX_RANK_SHARE * stack.n_points
     problem = (_WithinFactors if few else _WithinScatter)(stack, signs, ridge, shares)
 
     def report_ratio(state: FitState) -> object:
         """Show the ratio, which is maximised, where its negative is minimised."""
         return callback is not None and callback(replace(state, objective=-state.objective, bound=-state.bound))
 
-    found = minimise_on_simplex(problem, start=start, tol=tol, max_iter=max_iter, callback=report_ratio)
+    result = minimise_on_simplex(problem, start=start, tol=tol, max_iter=max_iter, callback=report_ratio)
     return replace(
-        found,
-        objective=-found.objective,
-        dual=problem.dual(found.dual),
-        certificate=Certificate(found.certificate.gap, -found.objective),
-        history=tuple({**record, "objective": -record["objective"]} for record in found.history),
+        result,
+        objective=-result.objective,
+        dual=problem.dual(result.dual),
+        certificate=Certificate(result.certificate.gap, -result.objective),
+        history=tuple({**record, "objective": -record["objective"]} for record in result.history),
     )
 
 
@@ -153,15 +153,15 @@ class _WithinScatter:
         inner.flat[:: len(G) + 1] += self.ridge
         self.n_cholesky += 1
         self.factor, failed = dpotrf(inner.T, lower=1, clean=0, overwrite_a=1)
-        if failed or beyond_precision(self.factor, self.ridge):
+        if failed or is_beyond_precision(self.factor, self.ridge):
             return np.inf
-        self.z = _solved(self.factor, self._center(G @ self.a))
+        self.z = _solve_factored(self.factor, self._center(G @ self.a))
         self.v = self.a - self._center(self.z)
         # not a'Ga - a'GJz, which would lose what the ridge divides by; z being best, its error counts squared
         value = max(0.0, float(self.v @ G @ self.v)) / self.ridge + float(self.z @ self.z)
         self.noise = EPS * float(np.abs(self.v) @ np.sqrt(np.abs(G.diagonal()))) ** 2 / self.ridge + EPS * value
         self.last = value
-        return -value if value < LARGEST else np.inf
+        return -value if value < MAX_VALUE else np.inf
 
     def derivatives(self) -> Derivatives:
         products = self.stack.products(self.v[:, None])[:, :, 0]
@@ -201,15 +201,15 @@ class _WithinFactors:
         inner = self.rotated.combine(weights, self.ridge)
         self.n_cholesky += 1
         self.factor, failed = dpotrf(inner.T, lower=1, clean=0)
-        if failed or beyond_precision(self.factor, self.ridge):
+        if failed or is_beyond_precision(self.factor, self.ridge):
             return np.inf
-        self.x = _solved(self.factor, weights @ self.pulls)
+        self.x = _solve_factored(self.factor, weights @ self.pulls)
         self.u = [b - R.T @ self.x for R, b in zip(self.R, self.b, strict=True)]
         self.squares = np.array([u @ u for u in self.u])
         value = float(weights @ self.squares) / self.ridge + float(self.x @ self.x)
         self.noise = EPS * float(np.sqrt(weights @ self.squares * (weights @ self.sizes))) / self.ridge + EPS * value
         self.last = value
-        return -value if value < LARGEST else np.inf
+        return -value if value < MAX_VALUE else np.inf
 
     def derivatives(self) -> Derivatives:
         products = np.array([R @ u for R, u in zip(self.R, self.u, strict=True)])
@@ -223,5 +223,5 @@ class _WithinFactors:
         return (self.a - within_center(self.signs, self.shares, self.Q @ x)) / self.ridge
 
 
-def _solved(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
+def _solve_factored(factor: np.ndarray, right: np.ndarray) -> np.ndarray:
     return np.asarray(dtrtrs(factor, dtrtrs(factor, right, lower=1)[0], lower=1, trans=1)[0])

@@ -19,8 +19,8 @@ from ..compiling import compiled
 from ..loops import Array, add_rows, add_symmetric_rows, gather, mirror
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
-LARGE = 4000  # points, above which kernels that are given by features are used through these alone
-FEW_VECTORS = 3  # up to so many are multiplied row by row; with more, a dense product is faster
+MAX_DENSE_POINTS = 4000  # points, above which kernels that are given by features are used through these alone
+MAX_ROWWISE_VECTORS = 3  # up to so many are multiplied row by row; with more, a dense product is faster
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +56,7 @@ class KernelStack:
             raise ValueError("A stack of kernels needs at least one kernel; members is empty.")
         self.members = tuple(members)
         self.scales = np.ones(len(members)) if scales is None else np.asarray(scales, dtype=float)
-        self.n_points = len(_entries(members[0]))
+        self.n_points = len(_get_entries(members[0]))
         self._check()
         dense = [(k, member) for k, member in enumerate(self.members) if isinstance(member, np.ndarray)]
         self._dense = {k: K.T if K.flags.f_contiguous else K for k, K in dense}  # the rows of a symmetric K
@@ -70,15 +70,17 @@ class KernelStack:
     @property
     def nbytes(self) -> int:
         """Bytes of all kernels, and of their sum."""
-        return sum(_entries(member).nbytes for member in self.members) + 8 * self.n_points**2
+        return sum(_get_entries(member).nbytes for member in self.members) + 8 * self.n_points**2
 
     def diagonals(self) -> np.ndarray:
         """Return the diagonals of the scaled kernels, shape (n_kernels, n_points)."""
-        return np.array([_diagonal(member) / scale for member, scale in zip(self.members, self.scales, strict=True)])
+        return np.array(
+            [_get_diagonal(member) / scale for member, scale in zip(self.members, self.scales, strict=True)]
+        )
 
     def at(self, rows: np.ndarray) -> KernelStack:
         """Return the stack over some of the points; the scales stay as they are."""
-        return KernelStack([self._at(k, rows) for k in range(len(self))], self.scales)
+        return KernelStack([self._restrict_member(k, rows) for k in range(len(self))], self.scales)
 
     def combine(self, weights: np.ndarray, ridge: float | np.ndarray = 0.0) -> np.ndarray:
         """Return the weighted sum of the scaled kernels, plus ``ridge`` in the diagonal.
@@ -100,7 +102,7 @@ class KernelStack:
             self._sum = np.empty((self.n_points, self.n_points))
         self._summed = key
         factors = weights / self.scales
-        quartets = self._quartets(factors)
+        quartets = self._group_by_four(factors)
         low_rank = [
             (member.Z, f) for member, f in zip(self.members, factors, strict=True) if isinstance(member, Factor)
         ]
@@ -122,7 +124,7 @@ class KernelStack:
     @property
     def is_low_rank(self) -> bool:
         """Whether all kernels are given by features, and so many points that no matrix of theirs should be formed."""
-        return self.n_points > LARGE and all(isinstance(member, Factor) for member in self.members)
+        return self.n_points > MAX_DENSE_POINTS and all(isinstance(member, Factor) for member in self.members)
 
     def features(self, weights: np.ndarray) -> np.ndarray:
         """Return ``F`` with ``F F'`` the weighted sum of scaled kernels, where all are given by features.
@@ -132,7 +134,7 @@ class KernelStack:
         if self._features is None or not np.array_equal(weights, self._summed):
             self._features = None  # so that there is one at a time
             factors = np.sqrt(weights / self.scales)
-            active = [(factor, _entries(self.members[k])) for k, factor in enumerate(factors) if factor > 0.0]
+            active = [(factor, _get_entries(self.members[k])) for k, factor in enumerate(factors) if factor > 0.0]
             self._features = np.empty((self.n_points, sum(Z.shape[1] for _, Z in active)))
             start = 0
             for factor, Z in active:
@@ -169,9 +171,9 @@ class KernelStack:
                 out[k] = ((X.T @ member.Z) @ member.Z.T) / self.scales[k]
             elif isinstance(member, Diagonal):
                 out[k] = X.T * member.values / self.scales[k]
-            elif X.shape[1] <= FEW_VECTORS and at is not None:
+            elif X.shape[1] <= MAX_ROWWISE_VECTORS and at is not None:
                 add_symmetric_rows(self._dense[k], at, whole / self.scales[k], out[k])
-            elif X.shape[1] <= FEW_VECTORS:
+            elif X.shape[1] <= MAX_ROWWISE_VECTORS:
                 add_rows(self._dense[k], rows, values / self.scales[k], out[k])
             else:
                 for start in range(0, self.n_points, BLOCK_ROWS):
@@ -179,7 +181,7 @@ class KernelStack:
                     out[k, :, start : start + BLOCK_ROWS] = (block @ X).T / self.scales[k]
         return out.transpose(0, 2, 1)
 
-    def _at(self, k: int, rows: np.ndarray) -> Member:
+    def _restrict_member(self, k: int, rows: np.ndarray) -> Member:
         member = self.members[k]
         if isinstance(member, np.ndarray):
             block = np.empty((len(rows), len(rows)), member.dtype)
@@ -188,7 +190,7 @@ class KernelStack:
             return block
         return Factor(member.Z[rows]) if isinstance(member, Factor) else Diagonal(member.values[rows])
 
-    def _quartets(self, factors: np.ndarray) -> list[tuple[list[np.ndarray], np.ndarray]]:
+    def _group_by_four(self, factors: np.ndarray) -> list[tuple[list[np.ndarray], np.ndarray]]:
         """Return the dense kernels with a weight in fours of one kind: so the sum is read and written less often."""
         kinds: dict[object, list[int]] = {}
         for k, K in self._dense.items():
@@ -208,7 +210,7 @@ class KernelStack:
                 f"scales must hold a positive number for each of the {len(self)} kernels; got {self.scales}."
             )
         for k, member in enumerate(self.members):
-            shape = _entries(member).shape
+            shape = _get_entries(member).shape
             expected = {Diagonal: (self.n_points,), Factor: (self.n_points, shape[-1])}
             if shape != expected.get(type(member), (self.n_points, self.n_points)):
                 raise ValueError(
@@ -217,13 +219,13 @@ class KernelStack:
                 )
 
 
-def _entries(member: Member) -> np.ndarray:
+def _get_entries(member: Member) -> np.ndarray:
     if isinstance(member, Factor):
         return member.Z
     return member.values if isinstance(member, Diagonal) else member
 
 
-def _diagonal(member: Member) -> np.ndarray:
+def _get_diagonal(member: Member) -> np.ndarray:
     if isinstance(member, Factor):
         return np.einsum("ij,ij->i", member.Z, member.Z, dtype=float)
     return np.asarray(member.values if isinstance(member, Diagonal) else member.diagonal(), dtype=float)

@@ -25,7 +25,7 @@ from ..margin import DualProblem
 from ..result import FitState, SolverResult
 from .kernel_stack import KernelStack
 from .weighted_svm import Value, WeightedSVM
-from .weights_gradient import GroupLassoStep, ProjectedGradientStep, ReducedGradientStep, normalised
+from .weights_gradient import GroupLassoStep, ProjectedGradientStep, ReducedGradientStep, normalise
 from .weights_newton import NewtonStep
 
 __all__ = ["METHODS", "WeightsResult", "solve_kernel_weights"]
@@ -38,14 +38,14 @@ STEPS: dict[str, Callable[[WeightedSVM, Callable[[Value], float]], Step]] = {
     "group_lasso": GroupLassoStep,
 }
 METHODS = tuple(STEPS)
-INNER = 0.1  # of the gap that is left, but not less than of the tolerance: the accuracy of the machines
+INNER_TOL_SHARE = 0.1  # of the gap that is left, but not less than of the tolerance: the accuracy of the machines
 NEWTON_LEAVES = 0.1  # of the gap, or less: the next machines are made accurate for what will be left
-COARSEST = 3e-3  # accuracy of the first machines
-FINER = 0.1  # times the accuracy of the machines, where a step improves neither J nor the gap
-FINEST = 1e-8  # of the accuracy asked for at first: with stalls at this, rounding is to blame
-N_STALLS = 10  # in a row
-ONE_IN, FEWEST = 5, 100  # rows, and the least number of them, from which Newton's first weights are learned
-FEW_TOL = 1e-2  # relative gap of these weights: rows that are left out matter more than a smaller one
+MAX_MACHINE_TOL = 3e-3  # accuracy of the first machines
+TOL_REDUCTION = 0.1  # times the accuracy of the machines, where a step improves neither J nor the gap
+MIN_TOL_FACTOR = 1e-8  # of the accuracy asked for at first: with stalls at this, rounding is to blame
+MAX_STALLS = 10  # in a row
+ONE_IN, MIN_SUBSAMPLE_ROWS = 5, 100  # rows, and the least number of them, from which Newton's first weights are learned
+SUBSAMPLE_TOL = 1e-2  # relative gap of these weights: rows that are left out matter more than a smaller one
 SPREAD = 0.1  # share of equal weights in the start of the group-lasso updates, which cannot leave zero
 
 
@@ -122,19 +122,21 @@ def solve_kernel_weights(
     --------
     >>> y = np.array([-1.0, -1.0, 1.0, 1.0])
     >>> stack = KernelStack([np.outer(y, y), np.eye(4)])
-    >>> found = solve_kernel_weights(stack, [DualProblem(-y, np.minimum(0, 9 * y), np.maximum(0, 9 * y))])
-    >>> found.x, found.objective
+    >>> result = solve_kernel_weights(stack, [DualProblem(-y, np.minimum(0, 9 * y), np.maximum(0, 9 * y))])
+    >>> result.x, result.objective
     (array([1., 0.]), 0.5)
     """
     if not norm >= 1.0:
         raise ValueError(f"norm must be at least 1; got {norm!r}. Below 1 the weights have many local optima.")
     machines = WeightedSVM(stack, problems, ridge, norm)
-    course = Course[Value](tol, max_iter, callback, patience=N_STALLS)
+    course = Course[Value](tol, max_iter, callback, patience=MAX_STALLS)
     accuracy = _Accuracy(machines, tol, NEWTON_LEAVES if method == "newton" else 1.0)
     step = STEPS[method](machines, accuracy)
     if start is None and start_duals is None and method == "newton":
-        start = _weights_of_few(machines, max_iter)
-    value = machines.solve(_first_weights(start, len(stack), norm, method), max(INNER * tol, COARSEST), start_duals)
+        start = _learn_from_subsample(machines, max_iter)
+    value = machines.solve(
+        _first_weights(start, len(stack), norm, method), max(INNER_TOL_SHARE * tol, MAX_MACHINE_TOL), start_duals
+    )
     if not np.isfinite(value.objective):
         raise ValueError(
             "J is infinite at the first weights: the box is, and the kernels do not separate the classes. Pass a "
@@ -157,16 +159,16 @@ def solve_kernel_weights(
 
 
 def _first_weights(start: np.ndarray | None, n_kernels: int, norm: float, method: str) -> np.ndarray:
-    equal = normalised(np.ones(n_kernels), norm)
+    equal = normalise(np.ones(n_kernels), norm)
     if start is None:
         return equal
     if np.shape(start) != (n_kernels,) or not np.all(np.isfinite(start) & (start >= 0)) or not np.any(start):
         raise ValueError(f"start must hold a weight >= 0 for each of the {n_kernels} kernels, not all 0; got {start}.")
-    weights = normalised(np.asarray(start, dtype=float), norm)
-    return normalised((1 - SPREAD) * weights + SPREAD * equal, norm) if method == "group_lasso" else weights
+    weights = normalise(np.asarray(start, dtype=float), norm)
+    return normalise((1 - SPREAD) * weights + SPREAD * equal, norm) if method == "group_lasso" else weights
 
 
-def _weights_of_few(machines: WeightedSVM, max_iter: int) -> np.ndarray | None:
+def _learn_from_subsample(machines: WeightedSVM, max_iter: int) -> np.ndarray | None:
     """Return the weights learned from every so many rows, in the order of the linear terms; None where they are few.
 
     Each row then stands for several, so the box is wider and the ridge smaller by as much. A box without end is left
@@ -178,7 +180,7 @@ def _weights_of_few(machines: WeightedSVM, max_iter: int) -> np.ndarray | None:
     order = np.lexsort([*linear, ~taking_part])[: taking_part.sum()]
     bounded = all(np.isfinite(p.lower).all() and np.isfinite(p.upper).all() for p in problems)
     rows = np.sort(order[ONE_IN // 2 :: ONE_IN])
-    if len(rows) < FEWEST or not (bounded or np.all(machines.ridge > 0.0)):
+    if len(rows) < MIN_SUBSAMPLE_ROWS or not (bounded or np.all(machines.ridge > 0.0)):
         return None
     share = len(rows) / len(order)
     few = [p.at(rows, share) for p in problems]
@@ -189,7 +191,7 @@ def _weights_of_few(machines: WeightedSVM, max_iter: int) -> np.ndarray | None:
         few,
         ridge=share * machines.ridge[rows],
         norm=machines.norm,
-        tol=FEW_TOL,
+        tol=SUBSAMPLE_TOL,
         max_iter=max_iter,
     ).x
 
@@ -202,18 +204,20 @@ class _Accuracy:
 
     def __call__(self, value: Value) -> float:
         """Return the relative accuracy of the machines after a value."""
-        return self.fineness * max(INNER * self.tol, min(COARSEST, INNER * self.leaves * value.relative_gap))
+        return self.fineness * max(
+            INNER_TOL_SHARE * self.tol, min(MAX_MACHINE_TOL, INNER_TOL_SHARE * self.leaves * value.relative_gap)
+        )
 
     def follow(self, n_stalls: int) -> None:
         """Ask for more where the last step improved neither J nor the gap."""
         if n_stalls:
-            self.fineness = max(FINEST, FINER * self.fineness)
+            self.fineness = max(MIN_TOL_FACTOR, TOL_REDUCTION * self.fineness)
 
     def refined(self, value: Value, n_stalls: int) -> Value:
         """Return the value with more accurate machines, if it is their gap that keeps it from the tolerance."""
         target = self.tol * abs(value.objective)
-        if value.gap > target >= value.outer_gap / (1.0 - INNER):
-            return self.machines.solve(value.weights, self.fineness * INNER * self.tol, start=value.duals)
+        if value.gap > target >= value.outer_gap / (1.0 - INNER_TOL_SHARE):
+            return self.machines.solve(value.weights, self.fineness * INNER_TOL_SHARE * self.tol, start=value.duals)
         if n_stalls > 1:
             return self.machines.solve(value.weights, self(value), start=value.duals)
         return value

@@ -20,11 +20,11 @@ from ..result import Certificate, Status
 from . import smo
 from .smo import MachineResult
 
-SMALL = 3000  # variables: up to so many, a kernel matrix is formed
+MAX_DENSE_VARIABLES = 3000  # variables: up to so many, a kernel matrix is formed
 N_SWEEPS = 5  # in a row, before the gradient of all variables is looked at again
 MAX_ROUNDS = 10_000
-INNER = 0.1  # of the gap that is left: the accuracy of the small problem
-N_STALLS = 10  # rounds in a row without progress, after which rounding is to blame ...
+INNER_TOL_SHARE = 0.1  # of the gap that is left: the accuracy of the small problem
+MAX_STALLS = 10  # rounds in a row without progress, after which rounding is to blame ...
 NOISE = 1e-10  # ... if the gap is within this of the sizes of what it is made of
 TINY = float(np.finfo(float).tiny)
 
@@ -63,8 +63,8 @@ def solve_low_rank(
     Examples
     --------
     >>> points = np.array([[-1.0], [1.0]])
-    >>> found = solve_low_rank(points, np.array([1.0, -1.0]), np.array([-9.0, 0.0]), np.array([0.0, 9.0]), tol=1e-9)
-    >>> round(found.objective, 6), found.status.name
+    >>> result = solve_low_rank(points, np.array([1.0, -1.0]), np.array([-9.0, 0.0]), np.array([0.0, 9.0]), tol=1e-9)
+    >>> round(result.objective, 6), result.status.name
     (-0.5, 'CONVERGED')
     """
     rows = np.arange(len(Z)) if index is None else index
@@ -83,19 +83,20 @@ def solve_low_rank(
             break
         n_stalls = n_stalls + 1 if gap >= best else 0
         best = min(best, gap)
-        if n_stalls == N_STALLS and gap <= NOISE * (float(v @ v) + float(np.abs(linear) @ np.abs(x))):
+        if n_stalls == MAX_STALLS and gap <= NOISE * (float(v @ v) + float(np.abs(linear) @ np.abs(x))):
             status = Status.PRECISION
             break
         if n_round == max_rounds:
             break
         violation = np.maximum(np.where(x > lower, gradient, -np.inf), np.where(x < upper, -gradient, -np.inf))
         active = by_row[(violation > -max(0.0, float(violation.max())))[by_row] & (lower < upper)[by_row]]
-        if len(active) > SMALL and n_round % 2 == 0:
+        if len(active) > MAX_DENSE_VARIABLES and n_round % 2 == 0:
             _sweep(Z, linear, lower, upper, rows, squares, x, v, active, N_SWEEPS)
             continue
-        if len(active) > SMALL:  # those that violate most: sweeps crawl where features are ill-conditioned
-            active = active[np.argpartition(violation[active], -SMALL)[-SMALL:]]
-        _solve_small(Z, lower, upper, rows, x, gradient, active, INNER * gap)
+        if len(active) > MAX_DENSE_VARIABLES:
+            # those that violate most: sweeps crawl where features are ill-conditioned
+            active = active[np.argpartition(violation[active], -MAX_DENSE_VARIABLES)[-MAX_DENSE_VARIABLES:]]
+        _solve_small(Z, lower, upper, rows, x, gradient, active, INNER_TOL_SHARE * gap)
     certificate = Certificate(gap, objective)
     return MachineResult(x, objective, certificate, status, n_round, multiplier=0.0, gradient=gradient)
 
@@ -115,7 +116,7 @@ def _solve_small(
     K = Z[here] @ Z[here].T
     fixed = gradient[active] - (K @ np.bincount(places, weights=x[active], minlength=len(here)))[places]
     value = 0.5 * float(x[active] @ (gradient[active] + fixed))
-    found = smo.solve(
+    result = smo.solve(
         K,
         fixed,
         lower[active],
@@ -125,7 +126,7 @@ def _solve_small(
         start=x[active],
         tol=min(0.1, gap / max(abs(value), TINY)),
     )
-    x[active] = found.x
+    x[active] = result.x
 
 
 @compiled

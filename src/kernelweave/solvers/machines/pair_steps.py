@@ -17,7 +17,7 @@ import numpy as np
 from ..compiling import compiled
 from ..loops import Array
 
-LARGEST = float(np.finfo(float).max)  # an infinite gain could not be told from one that is barred
+MAX_GAIN = float(np.finfo(float).max)  # an infinite gain could not be told from one that is barred
 
 
 class Problem(NamedTuple):
@@ -124,7 +124,7 @@ def _gains(gradient: Array, row: Array, diagonal: Array, g_up: float, d_up: floa
     """Set ``gains`` to twice what it gains to lower a variable as another rises, were there no box."""
     for v in range(len(gains)):
         excess = max(gradient[v] - g_up, 0.0)
-        gains[v] = min(excess * excess / max(d_up + diagonal[v] - 2.0 * row[v], flat), LARGEST)
+        gains[v] = min(excess * excess / max(d_up + diagonal[v] - 2.0 * row[v], flat), MAX_GAIN)
 
 
 @compiled

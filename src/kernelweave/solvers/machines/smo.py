@@ -42,18 +42,20 @@ from .pair_steps import Problem, pair_steps
 
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 SUM_ROUNDING = 1e-12  # a total that the box misses by less than this share is met up to rounding
-HOPELESS = 1.0  # times the rounding of the objective: a smaller gap cannot be told from none
-PROGRESS = 0.9  # times the best measure so far: what is above has made none
-N_STALLS = 10  # looks at the measure in a row without progress, after which rounding is to blame
+MIN_GAP_ROUNDINGS = 1.0  # times the rounding of the objective: a smaller gap cannot be told from none
+STALLED_RATIO = 0.9  # times the best measure so far: what is above has made none
+MAX_STALLS = 10  # looks at the measure in a row without progress, after which rounding is to blame
 
 # How pair steps and Newton steps take turns; measured on RBF kernels and on K = ZZ', 500 to 5000 points.
-CHUNK = 50  # pair steps in a row, at least; after a Newton step, as many more as take its time
-PATIENCE = 64  # a Newton step after one that did not work is expected to save up to so many times its cost
-STAGES = 10  # bounds that a Newton step may meet before it ends, at least
+MIN_PAIR_STEPS = 50  # pair steps in a row, at least; after a Newton step, as many more as take its time
+MAX_NEWTON_SAVING = 64  # a Newton step after one that did not work is expected to save up to so many times its cost
+MIN_NEWTON_STAGES = 10  # bounds that a Newton step may meet before it ends, at least
 RIDGE = 1e3  # times what rounding does to the eigenvalues; less lets the null space in, and the steps go astray
-MARGIN = 1.0  # times the violation: how far on the right side is far; with none, on K = ZZ' many turn out active again
-SMALLER = 0.7  # of all variables, and of the rows of K, may be active for the others to be left out: half of K's memory
-LONG = 16  # consecutive rows of K, on average, are read in runs
+# Times the violation: how far on the right side is far; with none, on K = ZZ' many turn out active again.
+SHRINKING_MARGIN = 1.0
+# Of all variables, and of the rows of K, may be active for the others to be left out: half of K's memory.
+MAX_ACTIVE_SHARE = 0.7
+MIN_RUN_ROWS = 16  # consecutive rows of K, on average, are read in runs
 # Seconds a variable, a Newton step of any size, a cubed free variable, an entry of K, a selection; the ratios matter.
 PAIR_STEP, NEWTON_STEP, FACTORISATION, READING, SHRINKING = 1.6e-9, 1e-4, 9e-12, 4e-10, 3e-4
 OVERHEAD = 150  # variables: what a pair step of any size costs
@@ -125,8 +127,8 @@ def solve(
     Examples
     --------
     >>> points = np.array([-1.0, 1.0])
-    >>> found = solve(np.outer(points, points), -points, np.array([-9.0, 0.0]), np.array([0.0, 9.0]))
-    >>> found.x, found.objective
+    >>> result = solve(np.outer(points, points), -points, np.array([-9.0, 0.0]), np.array([0.0, 9.0]))
+    >>> result.x, result.objective
     (array([-0.5,  0.5]), -0.5)
     """
     if groups is not None and start is None:
@@ -167,7 +169,7 @@ def _prepare(
         lower=lower,
         upper=upper,
         rows=rows.astype(np.int64),
-        runs=_runs(rows),
+        runs=_find_runs(rows),
         offsets=np.cumsum([0, len(rows)] if groups is None else [0, *np.bincount(groups)]),
         plain=bool(len(rows) == len(K) and (rows == np.arange(len(K))).all()),
         slack=groups is None and total is None,
@@ -177,17 +179,17 @@ def _prepare(
     x = np.clip(given, lower, upper)
     for group in () if problem.slack else map(slice, problem.offsets[:-1], problem.offsets[1:]):
         wanted = float(given[group].sum()) if groups is not None else float(total or 0.0)
-        _reach(wanted, x[group], linear[group], lower[group], upper[group])
+        _move_to_total(wanted, x[group], linear[group], lower[group], upper[group])
     return problem, x
 
 
-def _runs(rows: np.ndarray) -> np.ndarray:
+def _find_runs(rows: np.ndarray) -> np.ndarray:
     """Return where consecutive rows begin and end; nothing if this is no faster to read than row by row."""
     starts = np.flatnonzero(np.diff(rows, prepend=-2, append=-2) != 1)
-    return starts if LONG * len(starts) <= len(rows) else starts[:0]
+    return starts if MIN_RUN_ROWS * len(starts) <= len(rows) else starts[:0]
 
 
-def _reach(total: float, x: np.ndarray, linear: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
+def _move_to_total(total: float, x: np.ndarray, linear: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
     """Move ``x`` inside the box until its sum is the total, the variables with the best linear term first."""
     missing = total - float(x.sum())
     room = np.abs((upper if missing > 0 else lower) - x)
@@ -225,7 +227,7 @@ class _Descent:
 
     def run(self, max_iter: int) -> Status:
         """Descend until the measure of quality is within its target; say why it ended."""
-        longest = max(CHUNK, len(self.x) // 2)
+        longest = max(MIN_PAIR_STEPS, len(self.x) // 2)
         n_steps, patience, n_stalls, best = longest, 1.0, 0, np.inf
         since = self.measure, self.n_iter  # where the pair steps began from whose progress the rest is guessed
         while self.measure > self.target:
@@ -234,10 +236,10 @@ class _Descent:
             measure, objective, n_iter = self.measure, self.objective, self.n_iter
             self.pair_steps(min(n_steps, max_iter - n_iter))
             self.judge()
-            if self.n_iter - n_iter >= CHUNK:  # the gap need not fall in every few steps
+            if self.n_iter - n_iter >= MIN_PAIR_STEPS:  # the gap need not fall in every few steps
                 since = measure, n_iter
             n_more = self.n_more(*since)
-            n_steps = int(min(longest, CHUNK + n_more))
+            n_steps = int(min(longest, MIN_PAIR_STEPS + n_more))
             if self.shrinking_pays(n_more):
                 self.shrink(max_iter)
                 self.judge()
@@ -247,11 +249,11 @@ class _Descent:
                 self.newton_step()
                 self.judge()
                 worked = self.measure < 0.5 * measure or between - self.objective > objective - between
-                patience = 1.0 if worked else min(2.0 * patience + 1.0, PATIENCE)
-                n_steps = min(longest, CHUNK + int(self.newton_cost()))
+                patience = 1.0 if worked else min(2.0 * patience + 1.0, MAX_NEWTON_SAVING)
+                n_steps = min(longest, MIN_PAIR_STEPS + int(self.newton_cost()))
                 since = self.measure, self.n_iter
             # The objective is exact to the last digit long before the gap, its error being the square of the gap's.
-            stalled = objective - self.objective <= self.noise and self.measure > PROGRESS * best
+            stalled = objective - self.objective <= self.noise and self.measure > STALLED_RATIO * best
             best = min(best, self.measure)
             n_stalls = n_stalls + 1 if stalled else 0
             if stalled:
@@ -259,7 +261,9 @@ class _Descent:
             if stalled or (self.measure <= self.target and self.drift() > 0.1 * self.target):
                 self.refresh()
                 self.judge()
-            if self.measure > self.target and (n_stalls == N_STALLS or self.measure <= HOPELESS * self.noise):
+            if self.measure > self.target and (
+                n_stalls == MAX_STALLS or self.measure <= MIN_GAP_ROUNDINGS * self.noise
+            ):
                 return Status.PRECISION
         return Status.CONVERGED
 
@@ -302,7 +306,7 @@ class _Descent:
                 place = (gradient[group], x[group], problem.lower[group], problem.upper[group])
                 if most > least and not problem.slack:  # the middle of what should be an interval may prove little
                     self.multiplier[k] = _best_multiplier(*place, least, most)
-                gap += _gap(*place, self.multiplier[k])
+                gap += _measure_gap(*place, self.multiplier[k])
         self.measure = gap if self.certified else self.violation
         scale = abs(self.objective) if self.certified else largest
         self.target = self.tol * max(scale, TINY)
@@ -333,12 +337,12 @@ class _Descent:
             return False
         n_active = int(np.count_nonzero(self.active()))
         seconds = SHRINKING + READING * n_active * (8 * n_active + n)
-        smaller = n_active <= SMALLER * min(n, len(self.problem.K))
+        smaller = n_active <= MAX_ACTIVE_SHARE * min(n, len(self.problem.K))
         return bool(smaller and PAIR_STEP * (n - n_active) * n_more > seconds)
 
     def active(self) -> np.ndarray:
         """Return which variables can move or may soon: the others are at the bound where their gradient wants them."""
-        sizes, margin = np.diff(self.problem.offsets), MARGIN * self.violation
+        sizes, margin = np.diff(self.problem.offsets), SHRINKING_MARGIN * self.violation
         kept = (self.x > self.problem.lower) | (self.gradient <= np.repeat(self.most + margin, sizes))
         return kept & ((self.x < self.problem.upper) | (self.gradient >= np.repeat(self.least - margin, sizes)))
 
@@ -396,7 +400,7 @@ class _Descent:
         E = ((places >= ends[:-1]) & (places < ends[1:])).astype(float)[: 0 if problem.slack else None]
         E = E[E.any(axis=1)]
         x, gradient, lower, upper = self.x[free], self.gradient[free], problem.lower[free], problem.upper[free]
-        walk(factor, E, gradient, x, lower, upper, STAGES + len(free) // 4)
+        walk(factor, E, gradient, x, lower, upper, MIN_NEWTON_STAGES + len(free) // 4)
         step = x - self.x[free]
         if not np.isfinite(step).all():  # no curvature at all: leave it to the pair steps
             return
@@ -489,7 +493,7 @@ def _quantile(values: Array, weights: Array, wanted: float) -> float:
 
 
 @compiled
-def _gap(gradient: Array, x: Array, lower: Array, upper: Array, multiplier: float) -> float:
+def _measure_gap(gradient: Array, x: Array, lower: Array, upper: Array, multiplier: float) -> float:
     """Return the duality gap of a group at a multiplier."""
     gap = 0.0
     for v in range(len(x)):

@@ -209,7 +209,7 @@ def solve_transduction(
         nonlocal n_solves
         trained = train(problems, weights, duals)
         n_solves += trained.n_solves
-        return trained, _point(stack, machines, problems, trained)
+        return trained, _make_point(stack, machines, problems, trained)
 
     first = machines if start is None else [replace(m, cost=c) for m, c in zip(machines, start, strict=True)]
     point = train_point([machine.dual() for machine in first], None, None)[1]
@@ -224,16 +224,16 @@ def solve_transduction(
             duals = [np.pad(x, (0, len(p.linear) - len(x))) for x, p in zip(point.duals, problems, strict=True)]
             trained, following = train_point(problems, point.weights, duals)
             constant = sum(machine.constant(slopes) for machine, slopes in pairs)
-            return _with_objective(staged, following), trained.objective - trained.certificate.gap + constant
+            return _add_objective(staged, following), trained.objective - trained.certificate.gap + constant
 
         def report_step(record: dict[str, Any], stage: float = stage, stretched: bool = stretched) -> bool:
             nonlocal stopped
             record |= {"stage": stage, "n_solves": n_solves, "seconds": time.perf_counter() - begun}
             record["stretched"] = stretched and record["iteration"] == 1
-            stopped = callback is not None and bool(callback(_state(record, tol)))
+            stopped = callback is not None and bool(callback(_make_state(record, tol)))
             return stopped
 
-        begin = _with_objective(staged, point, stretch=True)
+        begin = _add_objective(staged, point, stretch=True)
         result = descend(inner, begin, tol=tol, max_iter=max_iter, on_step=report_step)
         point = result.point
         history += result.history
@@ -241,7 +241,7 @@ def solve_transduction(
             break
     status, certificate = result.status, result.certificate
     if stopped and stage != stages[-1]:  # nothing is known about the problem of the last stage
-        point, status = _with_objective(machines, point), Status.CALLBACK
+        point, status = _add_objective(machines, point), Status.CALLBACK
         certificate = Certificate(np.inf, point.objective, "stationarity")
     certificate = replace(certificate, kind="duality gap") if convex else certificate
     return TransductionResult(
@@ -256,7 +256,7 @@ def solve_transduction(
     )
 
 
-def _state(record: dict[str, Any], tol: float) -> FitState:
+def _make_state(record: dict[str, Any], tol: float) -> FitState:
     """Return what a callback sees of a record of the history."""
     return FitState(
         iteration=record["iteration"],
@@ -270,7 +270,7 @@ def _state(record: dict[str, Any], tol: float) -> FitState:
     )
 
 
-def _point(
+def _make_point(
     stack: KernelStack, machines: Sequence[TransductiveMachine], problems: Sequence[DualProblem], trained: WeightsResult
 ) -> TransductivePoint:
     """Return the point of trained machines, without its objective."""
@@ -286,7 +286,7 @@ def _point(
     return TransductivePoint(trained.x, duals, offsets, by_rows, values + offsets, half_norm)
 
 
-def _with_objective(
+def _add_objective(
     machines: Sequence[TransductiveMachine], point: TransductivePoint, stretch: bool = False
 ) -> TransductivePoint:
     """Return the point with its objective and slopes; those of stretched outputs, and no objective, if need be."""

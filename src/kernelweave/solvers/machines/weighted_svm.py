@@ -25,15 +25,15 @@ import numpy as np
 from ..loops import gather
 from ..margin import DualProblem
 from . import smo
-from .kernel_stack import LARGE, Diagonal, KernelStack
+from .kernel_stack import MAX_DENSE_POINTS, Diagonal, KernelStack
 from .low_rank import solve_low_rank
 
 # An infinite box is closed where it does not bind. With signs as linear term, the optimum of the open box has a sum of
 # absolute values of twice its value: if that of the closed box is within the box, no better point is outside.
-FIRST_BOX, WIDEST = 1e3, 1e15
-GENEROUS = 4.0  # times the sum of absolute values: the next box
-COARSEST = 0.1  # relative gap in the closed box
-MOST_SLACK = 1e6  # times the gap that the machine itself may have
+FIRST_BOX, MAX_BOX = 1e3, 1e15
+BOX_GROWTH = 4.0  # times the sum of absolute values: the next box
+MAX_BOX_GAP = 0.1  # relative gap in the closed box
+MAX_SLACK = 1e6  # times the gap that the machine itself may have
 
 
 @dataclass(eq=False)
@@ -137,7 +137,9 @@ class WeightedSVM:
         self.ridge = np.broadcast_to(np.asarray(ridge, dtype=float), (stack.n_points,))
         self.n_solves = 0
         # Features of many points need not become a matrix where there is no equality, or few points take part.
-        few = all(problem.total is None or len(np.unique(problem.rows)) <= LARGE for problem in self.problems)
+        few = all(
+            problem.total is None or len(np.unique(problem.rows)) <= MAX_DENSE_POINTS for problem in self.problems
+        )
         self.low_rank = stack.is_low_rank and few and not self.ridge.any()
         self._boxes = np.full(len(self.problems), FIRST_BOX)
         self._slack = np.ones(len(self.problems))  # how much more gap the closed box may show than the machine has
@@ -168,8 +170,8 @@ class WeightedSVM:
         )
         self.n_solves += 1
         starts = [None] * len(self.problems) if start is None else start
-        found = [self._solve_one(c, K, diagonal, tol, starts[c]) for c in range(len(self.problems))]
-        duals, multipliers, values, gaps, proven = (list(column) for column in zip(*found, strict=True))
+        solved = [self._solve_one(c, K, diagonal, tol, starts[c]) for c in range(len(self.problems))]
+        duals, multipliers, values, gaps, proven = (list(column) for column in zip(*solved, strict=True))
         dual, gap = float(sum(values)), float(sum(gaps))
         accurate = gap <= tol * abs(dual)
         return Value(self, weights, duals, multipliers, dual, gap, all(proven), accurate)
@@ -190,27 +192,27 @@ class WeightedSVM:
         while True:
             box = self._boxes[c] if infinite else np.inf
             lower, upper = np.maximum(problem.lower, -box), np.minimum(problem.upper, box)
-            asked = min(COARSEST, tol * self._slack[c])
+            asked = min(MAX_BOX_GAP, tol * self._slack[c])
             if self.low_rank and problem.total is None:
-                found = solve_low_rank(K, problem.linear, lower, upper, index=problem.index, start=start, tol=asked)
+                result = solve_low_rank(K, problem.linear, lower, upper, index=problem.index, start=start, tol=asked)
             else:
                 matrix, index = self._matrix(K, problem)
-                found = smo.solve(
+                result = smo.solve(
                     matrix, problem.linear, lower, upper, total=problem.total, index=index, start=start, tol=asked
                 )
-            start, value = found.x, -found.objective
-            reach = float(np.abs(found.x).sum())
-            if reach > box and box < WIDEST:
-                self._boxes[c] = GENEROUS * reach
+            start, value = result.x, -result.objective
+            reach = float(np.abs(result.x).sum())
+            if reach > box and box < MAX_BOX:
+                self._boxes[c] = BOX_GROWTH * reach
                 continue
-            gap = _ridge_gap(found, lower, upper, diagonal[problem.rows]) if reach <= box else np.inf
+            gap = _ridge_gap(result, lower, upper, diagonal[problem.rows]) if reach <= box else np.inf
             if gap > tol * abs(value) and self._slack[c] > 1.0:
                 self._slack[c] = max(1.0, 0.1 * self._slack[c])
                 continue
             if gap < 0.01 * tol * abs(value) and diagonal.any():
-                self._slack[c] = min(10.0 * self._slack[c], MOST_SLACK)
-            multiplier = float(found.multiplier)
-            return found.x, multiplier, value, gap, found.certificate.kind == "duality gap"
+                self._slack[c] = min(10.0 * self._slack[c], MAX_SLACK)
+            multiplier = float(result.multiplier)
+            return result.x, multiplier, value, gap, result.certificate.kind == "duality gap"
 
 
 def _dual_norm(forms: np.ndarray, norm: float) -> float:
@@ -222,14 +224,14 @@ def _dual_norm(forms: np.ndarray, norm: float) -> float:
     return largest * float(np.linalg.norm(forms / largest, conjugate))  # powers of large numbers overflow
 
 
-def _ridge_gap(found: smo.MachineResult, lower: np.ndarray, upper: np.ndarray, ridge: np.ndarray) -> float:
+def _ridge_gap(result: smo.MachineResult, lower: np.ndarray, upper: np.ndarray, ridge: np.ndarray) -> float:
     r"""Return the duality gap, at the multiplier found, of a machine whose kernel is ``ridge`` on top of another.
 
     It is :math:`\sum_i \max_d\; (b - g_i)\, d - \tfrac12 r_i d^2` over the moves :math:`d` that the box allows: the
     loss is that of the squared hinge and its kin, and far less than without ridge if the box is wide.
     """
-    slope = found.multiplier - found.gradient
+    slope = result.multiplier - result.gradient
     with np.errstate(divide="ignore", invalid="ignore"):
         move = np.where(ridge > 0.0, slope / ridge, np.copysign(np.inf, slope))
-    move = np.clip(move, lower - found.x, upper - found.x)
+    move = np.clip(move, lower - result.x, upper - result.x)
     return float(np.maximum(0.0, slope * move - 0.5 * ridge * move**2).sum())

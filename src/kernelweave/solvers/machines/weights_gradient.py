@@ -15,22 +15,22 @@ import numpy as np
 from .. import simplex
 from .weighted_svm import Value, WeightedSVM
 
-SUFFICIENT = 1e-4  # share of the decrease that the slope promises (Armijo)
-N_SHORTER = 12  # times that a step is shortened
+ARMIJO_SHARE = 1e-4  # share of the decrease that the slope promises (Armijo)
+MAX_SHORTENINGS = 12  # times that a step is shortened
 MEMORY = 5  # values back that a projected-gradient step may rise to
 STEP_RANGE = (1e-12, 1e12)  # of the projected gradient, times the size of the gradient
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
-SECTION, SHORTEST = 0.1, 1e-6  # of a piece: where golden section ends, and where it does without a lower value
-ZERO = 1e-12  # weights below are zero to the reduced gradient
+SECTION_TOL, MIN_SECTION = 0.1, 1e-6  # of a piece: where golden section ends, and where it does without a lower value
+MIN_WEIGHT = 1e-12  # weights below are zero to the reduced gradient
 
 
-def normalised(weights: np.ndarray, norm: float) -> np.ndarray:
+def normalise(weights: np.ndarray, norm: float) -> np.ndarray:
     """Return the weights with norm 1, without the negative ones that rounding makes."""
     weights = np.maximum(0.0, weights)
     return np.asarray(weights / np.linalg.norm(weights, norm))
 
 
-def shorter(change: float, slope: float) -> float:
+def shorten(change: float, slope: float) -> float:
     """Return what part of a step to take that changed J thus: the minimum of a parabola, from a tenth to a half."""
     return float(np.clip(-0.5 * slope / max(change - slope, np.finfo(float).tiny), 0.1, 0.5))
 
@@ -58,13 +58,13 @@ class ProjectedGradientStep:
         self.recent.append(value.objective)
         step = self._project(weights - self._step_size(value) * gradient) - weights
         slope, length, trial = float(gradient @ step), 1.0, value
-        for _ in range(N_SHORTER):
+        for _ in range(MAX_SHORTENINGS):
             trial = self.machines.solve(
-                normalised(weights + length * step, norm), self.accuracy(value), start=trial.duals
+                normalise(weights + length * step, norm), self.accuracy(value), start=trial.duals
             )
-            if trial.dual <= max(self.recent) + SUFFICIENT * length * slope:
+            if trial.dual <= max(self.recent) + ARMIJO_SHARE * length * slope:
                 break
-            length *= shorter(trial.dual - value.dual, slope * length)
+            length *= shorten(trial.dual - value.dual, slope * length)
         self.last = value
         return trial, "projected gradient"
 
@@ -136,7 +136,7 @@ class ReducedGradientStep:
         while True:
             best = min(range(4), key=lambda i: points[i][1].dual)
             (low, high), lowest = (points[max(0, best - 1)], points[min(3, best + 1)]), points[best][1]
-            if points[3][0] - points[0][0] <= (SHORTEST if lowest is value else SECTION):
+            if points[3][0] - points[0][0] <= (MIN_SECTION if lowest is value else SECTION_TOL):
                 return lowest
             length = high[0] - low[0]
             left = points[2] if best == 2 else at(high[0] - GOLDEN * length)
@@ -147,7 +147,7 @@ class ReducedGradientStep:
 def _reduced_gradient(value: Value, largest: int) -> np.ndarray:
     """Return the direction of descent that keeps the sum of the weights and leaves zero weights that would fall."""
     reduced = value.gradient - value.gradient[largest]
-    direction = np.where((value.weights <= ZERO) & (reduced > 0.0), 0.0, -reduced)
+    direction = np.where((value.weights <= MIN_WEIGHT) & (reduced > 0.0), 0.0, -reduced)
     direction[largest] = 0.0
     direction[largest] = -direction.sum()
     return direction
@@ -166,5 +166,5 @@ class GroupLassoStep:
     def __call__(self, value: Value) -> tuple[Value, str]:
         """Return the next value, and how it was reached."""
         norm = self.machines.norm
-        weights = normalised((value.weights**2 * value.forms) ** (1.0 / (norm + 1.0)), norm)
+        weights = normalise((value.weights**2 * value.forms) ** (1.0 / (norm + 1.0)), norm)
         return self.machines.solve(weights, self.accuracy(value), start=value.duals), "group lasso"

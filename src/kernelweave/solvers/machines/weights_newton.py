@@ -22,10 +22,10 @@ from scipy.linalg.lapack import dpotrf, dtrtrs
 from .. import simplex
 from ..margin import DualProblem
 from .weighted_svm import Value, WeightedSVM
-from .weights_gradient import SUFFICIENT, ProjectedGradientStep, normalised, shorter
+from .weights_gradient import ARMIJO_SHARE, ProjectedGradientStep, normalise, shorten
 
 RIDGE = 1e-8  # of the mean diagonal of the kernel, for duplicated points and kernels of low rank
-N_SHORTER = 6  # times that a step is shortened before the gradient takes over
+MAX_SHORTENINGS = 6  # times that a step is shortened before the gradient takes over
 
 
 class NewtonStep:
@@ -46,12 +46,12 @@ class NewtonStep:
         model = _Model(self.machines, value)
         step = model.target(self.machines.norm) - value.weights
         slope, length = float(value.gradient @ step), 1.0
-        for _ in range(N_SHORTER if slope < 0.0 else 0):
-            weights = normalised(value.weights + length * step, self.machines.norm)
+        for _ in range(MAX_SHORTENINGS if slope < 0.0 else 0):
+            weights = normalise(value.weights + length * step, self.machines.norm)
             trial = self.machines.solve(weights, self.accuracy(value), model.duals(weights))
-            if trial.dual <= value.objective + SUFFICIENT * length * slope:
+            if trial.dual <= value.objective + ARMIJO_SHARE * length * slope:
                 return trial, "newton"
-            length *= shorter(trial.dual - value.dual, slope * length)
+            length *= shorten(trial.dual - value.dual, slope * length)
         return ProjectedGradientStep(self.machines, self.accuracy)(value)  # a new one, which only descends
 
 
@@ -73,7 +73,7 @@ class _Model:
             return simplex.minimise_quadratic(self.hessian, linear)
         if np.isinf(norm):
             return np.ones(len(linear))
-        return normalised(simplex.minimise_quadratic_in_ball(self.hessian, linear, norm), norm)
+        return normalise(simplex.minimise_quadratic_in_ball(self.hessian, linear, norm), norm)
 
     def duals(self, weights: np.ndarray) -> list[np.ndarray]:
         """Return the duals that the model predicts at other weights; outside the box where it ends."""
