@@ -241,13 +241,17 @@ def test_other_sparse_matrices_are_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_of_another_version_is_refused_with_what_to_do(tmp_path, monkeypatch):
+@pytest.mark.parametrize("older", [3, 4])  # format 4: before parameters and attributes were renamed
+def test_a_file_of_an_older_version_is_refused_with_what_to_do(older, tmp_path, monkeypatch):
     X = np.random.default_rng(0).normal(size=(30, 2))
     model = kernelweave.SSMKClassifier(kernelweave.RBF()).fit(X, X[:, 0] > 0)
-    monkeypatch.setattr("kernelweave.persistence.FORMAT", 3)
+    monkeypatch.setattr("kernelweave.persistence.FORMAT", older)
     save(model, tmp_path / "m.skops")
     monkeypatch.undo()
-    message = r"m.skops was written by another version of kernelweave: its format is 3, and this one reads 4. Load it"
+    message = (
+        rf"m.skops is a model file of format {older}, and this version of kernelweave reads format 5 only: "
+        "fit the model again, or load it with the version that wrote it[.]$"
+    )
     with pytest.raises(ValueError, match=message):
         load(tmp_path / "m.skops")
 

@@ -18,7 +18,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 import numpy as np
 
 from kernelweave.estimators.shared.base_kernels import bind_base_kernels
-from kernelweave.estimators.shared.kernel_learning import learn_kernel
+from kernelweave.estimators.shared.kernel_alignment import learn_kernel
 from kernelweave.estimators.shared.sample import Rows, read_sample
 from kernelweave.estimators.shared.target import read_target
 from kernelweave.labels import partition

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
         OrderedSpectralKernelLearner,
     )
     from .estimators.lapsvm import LapSVMClassifier
-    from .estimators.learned_kernel import LearnedKernelClassifier, LearnedKernelRegressor
+    from .estimators.learned_kernel_svm import LearnedKernelClassifier, LearnedKernelRegressor
     from .estimators.mkl import MKLClassifier, MKLRegressor
     from .estimators.one_class import CGBoostOneClass
-    from .estimators.path import CGBoostClassifierCV, cg_boost_path
+    from .estimators.cg_boost_path import CGBoostClassifierCV, cg_boost_path
     from .estimators.rkda import RKDAClassifier
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
@@ -105,8 +105,8 @@ _HOME = {
     "CGBoostClassifier": "estimators.cg_boost",
     "CGBoostRegressor": "estimators.cg_boost",
     "CGBoostOneClass": "estimators.one_class",
-    "CGBoostClassifierCV": "estimators.path",
-    "cg_boost_path": "estimators.path",
+    "CGBoostClassifierCV": "estimators.cg_boost_path",
+    "cg_boost_path": "estimators.cg_boost_path",
     "SSMKClassifier": "estimators.ssmk",
     "SSMKRegressor": "estimators.ssmk",
     "MKLClassifier": "estimators.mkl",
@@ -115,8 +115,8 @@ _HOME = {
     "TSVMClassifier": "estimators.tsvm",
     "TSVMMKLClassifier": "estimators.tsvm",
     "RKDAClassifier": "estimators.rkda",
-    "LearnedKernelClassifier": "estimators.learned_kernel",
-    "LearnedKernelRegressor": "estimators.learned_kernel",
+    "LearnedKernelClassifier": "estimators.learned_kernel_svm",
+    "LearnedKernelRegressor": "estimators.learned_kernel_svm",
     "HarmonicClassifier": "estimators.harmonic",
     "HarmonicRegressor": "estimators.harmonic",
     "LabelAwareKernelLearner": "estimators.kernel_learners",

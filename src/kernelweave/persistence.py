@@ -23,7 +23,7 @@ from scipy.sparse import load_npz
 
 from .files import atomic_write
 
-FORMAT = 4
+FORMAT = 5
 HARMLESS = {"numpy.dtype"}  # data that skops asks about
 UNCHECKED = {"sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"}  # Python around compiled code
 NUMERIC = ("sklearn.metrics.", "sklearn.feature_selection.")  # whose functions do nothing but compute
@@ -104,8 +104,8 @@ def load_with_about(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
         raise ValueError(f"{os.fspath(path)} is not a model file of kernelweave ({error}).") from None
     if written not in (None, FORMAT):
         raise ValueError(
-            f"{os.fspath(path)} was written by another version of kernelweave: its format is {written}, and this one "
-            f"reads {FORMAT}. Load it with the version that wrote it, or fit the model again."
+            f"{os.fspath(path)} is a model file of format {written}, and this version of kernelweave reads format "
+            f"{FORMAT} only: fit the model again, or load it with the version that wrote it."
         )
     if foreign:
         raise ValueError(

@@ -147,7 +147,7 @@ def test_a_user_without_a_home_gets_no_folder_of_that_name(tmp_path, monkeypatch
 
 
 def test_functions_that_are_not_compiled_need_no_cache():
-    code = "from kernelweave.solvers.loops import add; x = [1.0, 2.0]; add(x, x, 1.0); print(x)"
+    code = "from kernelweave.solvers.compiled_loops import add; x = [1.0, 2.0]; add(x, x, 1.0); print(x)"
     variables = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
     assert done.stdout == "[2.0, 4.0]\n"
@@ -202,7 +202,7 @@ def test_estimators_need_no_place_for_compiled_code(poor_user, names):
 
 def test_with_a_folder_for_compiled_code_there_is_no_word(poor_user):
     cache = poor_user.work / "cache"
-    code = "from kernelweave.solvers.loops import add; import numpy as np; add(np.ones(2), np.ones(2), 1.0)"
+    code = "from kernelweave.solvers.compiled_loops import add; import numpy as np; add(np.ones(2), np.ones(2), 1.0)"
     done = poor_user.python("-c", code, NUMBA_CACHE_DIR=str(cache))
     assert (done.returncode, done.stderr) == (0, "")
     assert list(cache.rglob("*.nbc"))

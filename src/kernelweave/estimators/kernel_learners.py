@@ -20,7 +20,7 @@ from ..parameters import (
     require,
 )
 from .shared.base_kernels import KernelDesign
-from .shared.kernel_learning import KernelTransformer, fit_kernel
+from .shared.kernel_alignment import KernelTransformer, fit_kernel
 from .shared.sample import read_sample
 from .shared.target import read_labels
 

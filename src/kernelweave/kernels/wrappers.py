@@ -17,7 +17,7 @@ from sklearn.base import clone
 
 from ..parameters import check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel, Rows, require_kernel
-from .columns import find_positions, name_columns
+from .column_names import find_positions, name_columns
 
 MAX_CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many rows
 

@@ -19,9 +19,9 @@ from ..estimators.kernel_learners import (
     Learner,
     OrderedSpectralKernelLearner,
 )
-from ..estimators.learned_kernel import LearnedKernelClassifier, LearnedKernelRegressor
+from ..estimators.learned_kernel_svm import LearnedKernelClassifier, LearnedKernelRegressor
 from ..estimators.shared.base_kernels import KernelDesign
-from ..estimators.shared.kernel_learning import KernelTransformer, fit_kernel
+from ..estimators.shared.kernel_alignment import KernelTransformer, fit_kernel
 from ..estimators.shared.sample import read_sample
 from ..estimators.shared.target import read_labels
 from ..kernels.base import BoundKernel, Kernel

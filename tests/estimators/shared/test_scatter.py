@@ -5,7 +5,7 @@ from kernelweave import RBF, KernelLibrary, Linear, ManifoldKernel, RKDAClassifi
 from kernelweave.estimators.shared.discriminant import MIN_CENTROID_SCALE
 from kernelweave.estimators.shared.sample import Rows, read_sample
 from kernelweave.estimators.shared.scatter import Scatter
-from kernelweave.estimators.shared.stacks import stack_kernels
+from kernelweave.estimators.shared.stacked_kernels import stack_kernels
 from kernelweave.labels import partition
 from kernelweave.solvers.discriminant.matrix_fractional import class_indicator
 from kernelweave.solvers.machines import kernel_stack

@@ -30,7 +30,7 @@ from .outcome import Outcome, summarize, warn_unless_converged
 from .progress import announce
 from .sample import Sample
 from .scatter import Scatter, pool_kernels
-from .stacks import stack_kernels
+from .stacked_kernels import stack_kernels
 
 MIN_RIDGE_WEIGHT = 1e-3  # a weight of the identity below this is as good as none
 MIN_SPREAD = 1e-6  # of the variance of all rows: classes are not taken for narrower

@@ -29,7 +29,7 @@ from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
 from .progress import announce
 from .sample import Sample, class_weights
-from .stacks import stack_kernels
+from .stacked_kernels import stack_kernels
 
 PRECISION = ("float64",)  # in which kernels are computed; the parameter dtype says how they are kept
 MACHINE_CONSTRAINTS = {

@@ -8,7 +8,7 @@ from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 from ...labels import Partition
 from ...solvers.machines.kernel_stack import Factor, KernelStack, Member
 from .sample import Sample
-from .stacks import StackedKernels
+from .stacked_kernels import StackedKernels
 
 MIN_DIAGONAL = 1e-12  # of the trace, added to the diagonal of what should not be singular
 EPS = float(np.finfo(float).eps)

@@ -39,7 +39,7 @@ from .outcome import summarize, warn_unless_converged
 from .outputs import choose_classes, transduce_classes
 from .progress import announce
 from .sample import Sample, class_weights
-from .stacks import StackedKernels, stack_kernels
+from .stacked_kernels import StackedKernels, stack_kernels
 
 STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, where it is annealed
 DEFAULT_C, DEFAULT_RAMP = 1.0, 0.4

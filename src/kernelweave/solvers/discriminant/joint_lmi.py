@@ -38,7 +38,7 @@ import numpy as np
 
 from ..compiling import compiled
 from ..course import Course
-from ..loops import Array, solve_factored
+from ..compiled_loops import Array, solve_factored
 from ..machines.kernel_stack import KernelStack, Member
 from ..result import Status
 from ..simplex import solve_definite

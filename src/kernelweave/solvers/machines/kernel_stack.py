@@ -16,7 +16,7 @@ from typing import TypeAlias
 import numpy as np
 
 from ..compiling import compiled
-from ..loops import Array, add_rows, add_symmetric_rows, gather, mirror
+from ..compiled_loops import Array, add_rows, add_symmetric_rows, gather, mirror
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
 MAX_DENSE_POINTS = 4000  # points, above which kernels that are given by features are used through these alone

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..compiling import compiled
-from ..loops import Array
+from ..compiled_loops import Array
 from ..result import Certificate, Status
 from . import smo
 from .smo import MachineResult

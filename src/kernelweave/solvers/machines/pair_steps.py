@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiling import compiled
-from ..loops import Array
+from ..compiled_loops import Array
 
 MAX_GAIN = float(np.finfo(float).max)  # an infinite gain could not be told from one that is barred
 

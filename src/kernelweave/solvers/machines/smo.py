@@ -36,7 +36,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 
 from ..compiling import compiled
-from ..loops import Array, add_rows, gather, mirror, walk
+from ..compiled_loops import Array, add_rows, gather, mirror, walk
 from ..result import Certificate, SolverResult, Status
 from .pair_steps import Problem, pair_steps
 

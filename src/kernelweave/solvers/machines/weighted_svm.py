@@ -22,7 +22,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ..loops import gather
+from ..compiled_loops import gather
 from ..margin import DualProblem
 from . import smo
 from .kernel_stack import MAX_DENSE_POINTS, Diagonal, KernelStack

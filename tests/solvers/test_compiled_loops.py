@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.solvers.loops import add, add_rows, add_symmetric_rows, gather, mirror, solve_factored, walk
+from kernelweave.solvers.compiled_loops import add, add_rows, add_symmetric_rows, gather, mirror, solve_factored, walk
 
 
 def factored(seed, n=12):

@@ -19,7 +19,7 @@ from kernelweave import (
     Linear,
     cg_boost_path,
 )
-from kernelweave.estimators.path import PATH_RANGE, path_values
+from kernelweave.estimators.cg_boost_path import PATH_RANGE, path_values
 
 
 @parametrize_with_checks([CGBoostClassifierCV(Cs=[0.1, 10.0], cv=3)])

@@ -27,9 +27,9 @@ from kernelweave import (
     load,
     save,
 )
-from kernelweave.estimators.shared import kernel_learning, memory
+from kernelweave.estimators.shared import kernel_alignment, memory
 from kernelweave.estimators.shared.base_kernels import bind_base_kernels
-from kernelweave.estimators.shared.kernel_learning import fit_kernel, learn_kernel, weigh
+from kernelweave.estimators.shared.kernel_alignment import fit_kernel, learn_kernel, weigh
 from kernelweave.estimators.shared.sample import Rows, read_sample
 from kernelweave.estimators.shared.target import read_target
 from kernelweave.labels import partition
@@ -206,7 +206,7 @@ def test_a_learned_kernel_can_be_learned_from_again():
 
 def test_a_residual_that_is_too_large_gives_a_warning(monkeypatch):
     X, y, _ = moons(14)
-    monkeypatch.setattr(kernel_learning.alignment.alignf, "__kwdefaults__", {"ridge": 0.0, "tol": -1.0})
+    monkeypatch.setattr(kernel_alignment.alignment.alignf, "__kwdefaults__", {"ridge": 0.0, "tol": -1.0})
     with pytest.warns(ConvergenceWarning, match="rounding keeps the certificate above the tolerance. Residual") as seen:
         learner = AlignedKernelLearner(basis="kernel").fit(X, y)
     assert learner.status_ is Status.PRECISION
@@ -230,7 +230,7 @@ def test_the_alignment_of_the_base_is_computed_from_a_part_of_many_labelled_rows
     y = np.arange(400) % 2  # every other row is of the same class
     X[:, 0] += 3.0 * y
     whole = AlignedKernelLearner([RBF(1.0)]).fit(X, y).alignment_["before"]
-    monkeypatch.setattr(kernel_learning, "MAX_ALIGNMENT_ROWS", 100)
+    monkeypatch.setattr(kernel_alignment, "MAX_ALIGNMENT_ROWS", 100)
     assert AlignedKernelLearner([RBF(1.0)]).fit(X, y).alignment_["before"] == pytest.approx(whole, rel=0.2)
 
 
@@ -242,7 +242,7 @@ def test_an_interrupted_fit_leaves_the_learner_as_it_was(learner, monkeypatch):
     X, y, _ = moons(15)
     new, fitted = learner(), learner().fit(X, y)
     before = dict(vars(fitted))
-    monkeypatch.setattr(kernel_learning, "summarize_kernel", interrupt)
+    monkeypatch.setattr(kernel_alignment, "summarize_kernel", interrupt)
     for model in (new, fitted):
         with pytest.raises(KeyboardInterrupt):
             model.fit(X[:, :1], y)

@@ -13,7 +13,7 @@ from ..kernels.pointwise import RBF, Linear, rbf_family
 from ..labels import partition, partition_targets
 from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER, one_of, require
 from .kernel_learners import AlignedKernelLearner, LabelAwareKernelLearner, Learner
-from .shared.learned_machine import ClassProblem, LearnedMachineOptions, NumberProblem, fit_learned_machine
+from .shared.learned_kernel_svm import ClassProblem, LearnedMachineOptions, NumberProblem, fit_learned_machine
 from .shared.outputs import KernelClassifier, KernelRegressor, transduce_classes, transduce_numbers
 from .shared.sample import class_weights, read_sample
 from .shared.target import Target, read_target

@@ -33,8 +33,8 @@ from kernelweave import (
     load,
     save,
 )
-from kernelweave.estimators.learned_kernel import default_learners
-from kernelweave.estimators.shared import learned_machine
+from kernelweave.estimators.learned_kernel_svm import default_learners
+from kernelweave.estimators.shared import learned_kernel_svm
 from kernelweave.estimators.shared.sample import Rows, read_sample
 from kernelweave.estimators.shared.target import read_target
 from kernelweave.labels import partition_targets
@@ -394,7 +394,7 @@ def test_an_interrupted_fit_leaves_the_model_as_it_was(kind, monkeypatch):
     given = LabelAwareKernelLearner(RBF(1.0), n_eigenvectors=5)
     new, fitted = kind(given, C=1.0), kind(given, C=1.0).fit(X, classes)
     before = dict(vars(fitted))
-    monkeypatch.setattr(learned_machine, "summarize_kernel", interrupt)
+    monkeypatch.setattr(learned_kernel_svm, "summarize_kernel", interrupt)
     for model in (new, fitted):
         with pytest.raises(KeyboardInterrupt):
             model.fit(X[:, :1], classes)

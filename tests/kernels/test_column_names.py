@@ -3,7 +3,7 @@ import pytest
 from checks.rounding import assert_same_but_for_rounding
 
 from kernelweave import RBF, OnColumns, SSMKClassifier
-from kernelweave.kernels.columns import find_positions, name_columns
+from kernelweave.kernels.column_names import find_positions, name_columns
 
 NAMES = ["gene_1", "gene_2", "age", "gene_10", "size"]
 SLICES = [

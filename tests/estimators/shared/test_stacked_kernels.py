@@ -4,7 +4,7 @@ from checks.rounding import assert_same_but_for_rounding
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
 from kernelweave import RBF, FromCallable, KernelLibrary, Linear, Polynomial, Precomputed
-from kernelweave.estimators.shared.stacks import StackedKernels, stack_kernels
+from kernelweave.estimators.shared.stacked_kernels import StackedKernels, stack_kernels
 from kernelweave.kernels.checks import is_semidefinite_about_its_center
 from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
 

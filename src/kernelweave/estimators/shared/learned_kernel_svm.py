@@ -28,12 +28,12 @@ from .base import random_generator
 from .base_kernels import BaseKernels, KernelDesign, bind_base_kernels
 from .composite import composite_expansion, duals_by_row
 from .cv_results import tabulate_scores
-from .kernel_learning import KernelFit, LearnedKernel, learn_kernel, mean_diagonals, summarize_kernel
+from .kernel_alignment import KernelFit, LearnedKernel, learn_kernel, mean_diagonals, summarize_kernel
 from .machine import REMEDIES, train_with_equal_weights
 from .outcome import summarize, warn_unless_converged
 from .outputs import choose_classes
 from .sample import Sample
-from .stacks import MIN_VARIATION
+from .stacked_kernels import MIN_VARIATION
 from .target import Target
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first

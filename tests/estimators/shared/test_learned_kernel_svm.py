@@ -15,8 +15,8 @@ from kernelweave import (
     ManifoldKernel,
     OrderedSpectralKernelLearner,
 )
-from kernelweave.estimators.shared import learned_machine
-from kernelweave.estimators.shared.learned_machine import ClassProblem, NumberProblem
+from kernelweave.estimators.shared import learned_kernel_svm
+from kernelweave.estimators.shared.learned_kernel_svm import ClassProblem, NumberProblem
 
 LEARNERS = {
     "label-aware": LabelAwareKernelLearner(RBF(1.0)),
@@ -40,8 +40,8 @@ def curve(seed=0, n=60, n_labeled=25):
 
 def recorded_folds(monkeypatch):
     """The folds of the next fits, as they are made."""
-    folds, original = [], learned_machine.labeled_folds
-    monkeypatch.setattr(learned_machine, "labeled_folds", lambda *args: folds.append(original(*args)) or folds[-1])
+    folds, original = [], learned_kernel_svm.labeled_folds
+    monkeypatch.setattr(learned_kernel_svm, "labeled_folds", lambda *args: folds.append(original(*args)) or folds[-1])
     return folds
 
 
