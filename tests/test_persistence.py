@@ -132,7 +132,7 @@ SPARSE_FORMS = [sparse.csr_matrix, sparse.csr_array, sparse.csc_matrix, sparse.c
         lambda: CGBoostClassifier(penalty="rkhs"),
         lambda: MKLClassifier([RBF(), Normalized(Linear())]),
         lambda: HarmonicClassifier(),
-        lambda: HarmonicClassifier(metric="euclidean", weights="self_tuning"),
+        lambda: HarmonicClassifier(metric="euclidean", edge_weights="self_tuning"),
         lambda: make_pipeline(AlignedKernelLearner([Linear(), RBF()]), KNeighborsClassifier(algorithm="brute")),
         lambda: KNeighborsClassifier(algorithm="brute"),
     ],

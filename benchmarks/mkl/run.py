@@ -89,7 +89,7 @@ def run(stack, y, method, seconds):
     begin = time.perf_counter()
 
     def late(state):
-        return time.perf_counter() - begin > seconds or state.n_solves > MAX_SOLVES
+        return time.perf_counter() - begin > seconds or state.details["n_solves"] > MAX_SOLVES
 
     found = solve_kernel_weights(stack, duals, method=method, tol=TOL, max_iter=10**6, callback=late)
     return time.perf_counter() - begin, found

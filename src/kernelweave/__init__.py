@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .estimators.cg_boost import CGBoostClassifier, CGBoostRegressor
+    from .estimators.cg_boost_path import CGBoostClassifierCV, cg_boost_path
     from .estimators.harmonic import HarmonicClassifier, HarmonicRegressor
     from .estimators.kernel_learners import (
         AlignedKernelLearner,
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from .estimators.learned_kernel_svm import LearnedKernelClassifier, LearnedKernelRegressor
     from .estimators.mkl import MKLClassifier, MKLRegressor
     from .estimators.one_class import CGBoostOneClass
-    from .estimators.cg_boost_path import CGBoostClassifierCV, cg_boost_path
     from .estimators.rkda import RKDAClassifier
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier

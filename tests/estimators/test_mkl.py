@@ -201,6 +201,12 @@ def test_classes_may_share_weights_or_have_their_own():
         assert alone.objective_ == pytest.approx(own.objective_[k], rel=1e-5)
 
 
+def test_equal_weights_are_the_same_for_all_classes_whether_shared_or_not():
+    X, y = sample(3, 150, n_classes=3)
+    model = MKLClassifier(PAIR, weighting="uniform", share_weights=False).fit(X, y)
+    np.testing.assert_array_equal(model.weights_, [0.5, 0.5])
+
+
 def test_two_classes_are_one_machine_whoever_has_the_weights():
     X, y = sample(9)
     shared, own = (MKLClassifier(PAIR, share_weights=shared).fit(X, y) for shared in (True, False))

@@ -211,7 +211,7 @@ def test_priors_move_the_boundary_as_normal_densities_do(n_classes, kind):
     names = np.array(["a", "b", "c"])
     given = {"labeled": "labeled", "dict": dict(zip(names, 7 * shares, strict=False)), "list": list(7 * shares)}[kind]
     model, equal = (RKDAClassifier(TRIO, class_prior=p).fit(X, names[y]) for p in (given, [1.0] * n_classes))
-    np.testing.assert_allclose(model.priors_, shares)
+    np.testing.assert_allclose(model.class_prior_, shares)
     np.testing.assert_allclose(equal.centroids_, model.centroids_)
     moved = model.decision_function(X) - equal.decision_function(X)
     moved = moved[:, None] if n_classes == 2 else moved[:, 1:] - moved[:, :1]
@@ -436,10 +436,7 @@ def test_bad_parameters_give_one_clear_sentence_and_fit_nothing(name, value):
     assert not hasattr(model, "expansion_")
 
 
-LATE = {
-    "got class_prior": {"class_prior": "equal"},
-    "not positive semi-definite, as RKDACl": {"kernels": Sigmoid(5.0, 5.0)},
-}
+LATE = {"got class_prior": {"class_prior": "equal"}, "not positive semi-definite": {"kernels": Sigmoid(5.0, 5.0)}}
 
 
 @pytest.mark.parametrize("message", LATE)

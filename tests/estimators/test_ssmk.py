@@ -493,7 +493,7 @@ def test_deformed_kernels_join_the_default_library_where_rows_are_unlabeled(monk
     assert not any("ManifoldKernel" in name for name in plain.library_.names)
     assert "deformed" not in with_graph.certificate_.scope
     monkeypatch.setattr(defaults, "MAX_MANIFOLD_ROWS", 100)
-    monkeypatch.setattr(ssmk, "MANIFOLD_ROWS", 100)
+    monkeypatch.setattr(ssmk, "MAX_MANIFOLD_ROWS", 100)
     large = SSMKClassifier(random_state=0).fit(X, y)
     assert large.library_ == plain.library_
     assert "no deformed kernels, since there are more than 100 rows" in large.certificate_.scope

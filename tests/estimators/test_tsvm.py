@@ -345,9 +345,13 @@ def test_g50c_is_classified_as_well_as_published(data_dir, split):
 def test_above_a_number_of_rows_features_replace_matrices(monkeypatch, make):
     X, truth = make_blobs(160, centers=[(-2.0, 0.0), (2.0, 0.0)], random_state=0)
     y = np.where(np.arange(160) < 12, truth, -1)
-    for module, name, value in ((kernel_stack, "LARGE", 50), (defaults, "LANDMARK_ROWS", 50), (memory, "LARGE", 50)):
-        monkeypatch.setattr(module, name, value)
-    monkeypatch.setattr(manifold, "MAX_EXACT_ROWS", 50)
+    for module, name in (
+        (kernel_stack, "MAX_DENSE_POINTS"),
+        (memory, "MAX_DENSE_POINTS"),
+        (manifold, "MAX_EXACT_ROWS"),
+    ):
+        monkeypatch.setattr(module, name, 50)
+    monkeypatch.setattr(defaults, "MAX_TRANSDUCTIVE_ROWS", 50)
     monkeypatch.setattr(manifold, "N_LANDMARKS", 20)
     large = make(tol=1e-7, class_prior=0.5, random_state=0).fit(X, y)
     assert all(isinstance(entry.kernel, ManifoldKernel) for entry in large.library_.entries)

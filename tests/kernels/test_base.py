@@ -40,7 +40,7 @@ RECIPES = [
     Preprocessed(StandardScaler(), RBF()),
     ManifoldKernel(RBF(), 5, ratio=10.0),
     ManifoldKernel(Linear(), 4, 1, metric="cosine", n_landmarks=None),
-    ManifoldKernel(Polynomial(), weights="binary", n_landmarks=12),
+    ManifoldKernel(Polynomial(), edge_weights="binary", n_landmarks=12),
     Normalized(ManifoldKernel(RBF(), laplacian="unnormalized")),
     Linear() + RBF(),
     2.5 * Linear() + 0.5 * (RBF() * Polynomial()),

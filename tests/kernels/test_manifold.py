@@ -258,9 +258,7 @@ def test_any_sample_gives_a_positive_semi_definite_kernel(seed, n_rows, n_landma
     X = rng.integers(-2, 3, size=(n_rows, 2)) * 10.0 ** rng.integers(-3, 4)
     for base in (RBF(), Linear(), Normalized(Polynomial(2))):
         for metric in ("euclidean", "cosine", "kernel"):
-            kernel = ManifoldKernel(
-                base, 3, ratio=ratio, metric=metric, edge_weights="self_tuning", n_landmarks=n_landmarks
-            )
+            kernel = ManifoldKernel(base, 3, 2, ratio, metric, "self_tuning", n_landmarks=n_landmarks)
             bound = bound_to(kernel, X, seed)
             values = np.linalg.eigvalsh(bound.block(WHOLE, WHOLE))
             assert values[0] >= -1e-12 * max(values[-1], 1e-300)

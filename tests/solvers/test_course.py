@@ -12,8 +12,8 @@ class Result(SolverResult):
     found: str
 
 
-def course(tol=1e-3, max_iter=100, callback=None, patience=3, little=0.0):
-    return Course[str](tol, max_iter, callback, patience=patience, little=little)
+def course(tol=1e-3, max_iter=100, callback=None, patience=3, min_decrease=0.0):
+    return Course[str](tol, max_iter, callback, patience=patience, min_decrease=min_decrease)
 
 
 def ends(run, objective, gap, point="here", weights=(0.5, 0.5, 0.0)):
@@ -65,9 +65,9 @@ def test_steps_without_progress_exhaust_the_patience():
     assert run.status is Status.PRECISION
 
 
-@pytest.mark.parametrize("little, n_stalls", [(0.0, 0), (0.01, 1)])
-def test_a_decrease_that_is_small_beside_the_gap_can_be_none(little, n_stalls):
-    run = course(little=little)
+@pytest.mark.parametrize("min_decrease, n_stalls", [(0.0, 0), (0.01, 1)])
+def test_a_decrease_that_is_small_beside_the_gap_can_be_none(min_decrease, n_stalls):
+    run = course(min_decrease=min_decrease)
     ends(run, 1.0, 0.5)
     ends(run, 0.999, 0.5)
     assert run.n_stalls == n_stalls

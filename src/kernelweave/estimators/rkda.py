@@ -285,7 +285,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
 
 def prior_shares(owner: str, class_prior: Any, labels: Partition, weight: np.ndarray) -> np.ndarray:
     """Return the shares of the classes that ``class_prior`` asks for."""
-    expected = 'None, "labeled", or a positive share for each of the classes'
+    expected = '"labeled", None, or a positive share for each of the classes'
     if class_prior is None:
         return np.full(labels.n_classes, 1.0 / labels.n_classes)
     classes = labels.classes.tolist()

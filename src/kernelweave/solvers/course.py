@@ -42,7 +42,7 @@ class Course(Generic[P]):
         Called with a state after each step; a true answer stops.
     patience : int
         Steps in a row that lower neither the objective nor the gap, after which rounding is to blame.
-    little : float
+    min_decrease : float
         Share of the smallest gap that is no progress of the objective, however exact that is.
 
     Attributes
@@ -60,10 +60,10 @@ class Course(Generic[P]):
         callback: Callable[[FitState], object] | None,
         *,
         patience: int,
-        little: float = 0.0,
+        min_decrease: float = 0.0,
     ):
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
-        self.patience, self.little = patience, little
+        self.patience, self.min_decrease = patience, min_decrease
         self.history: list[dict[str, Any]] = []
         self.started, self.step, self.n_stalls = time.perf_counter(), "start", 0
         self.lowest = self.smallest = np.inf  # objective and gap
@@ -72,7 +72,7 @@ class Course(Generic[P]):
 
     def ends(self, weights: np.ndarray, objective: float, gap: float, point: P, **count: int) -> bool:
         """Record a point, and what the method counted up to it; say whether it is the last."""
-        least = max(MIN_DECREASE * abs(self.lowest), self.little * self.smallest)
+        least = max(MIN_DECREASE * abs(self.lowest), self.min_decrease * self.smallest)
         stalled = (
             len(self.history) > 0 and objective >= self.lowest - least and gap >= STALLED_GAP_RATIO * self.smallest
         )

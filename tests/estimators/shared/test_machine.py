@@ -282,6 +282,14 @@ def test_a_callback_sees_steps_and_may_stop():
     assert model.certificate_.gap == min(state.gap for state in states)
 
 
+def test_a_callback_is_told_which_class_has_the_weights():
+    X, y = sample(8)
+    labels, states = y + (X[:, 2] > 1), []
+    MKLClassifier(share_weights=False, callback=states.append).fit(X, labels)
+    n_classes = len(np.unique(labels))
+    assert {(state.problem, state.n_problems) for state in states} == {(k, n_classes) for k in range(n_classes)}
+
+
 def interrupt(state):
     raise KeyboardInterrupt
 

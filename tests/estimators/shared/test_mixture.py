@@ -173,7 +173,7 @@ def test_each_output_has_its_records_in_the_history():
     bound, centers = bound_to(X, np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.5, 0.5])])
     fit = fit_mixture(bound, centers, margins(centers, 1.0), MixtureOptions("test", 1e-6))
     assert {record["class"] for record in fit.history} == {"a", "b", "c"}
-    assert fit.dual.shape == (60, 3)
+    assert fit.dual_coef.shape == (60, 3)
     assert len(fit.objective) == len(fit.results) == 3
 
 

@@ -173,7 +173,7 @@ def test_the_variance_is_that_of_rows_projected_by_the_others(form, large, prior
     np.testing.assert_allclose(model.centroids_, centroids, rtol=1e-5, atol=1e-6 * np.abs(centroids).max())
     variance = np.average(np.square(outside - centroids[y]).mean(axis=1), weights=weight)
     projected = model.transform(X)
-    log = -0.5 * np.square(projected[:, None] - centroids).sum(axis=2) / variance + np.log(model.priors_)
+    log = -0.5 * np.square(projected[:, None] - centroids).sum(axis=2) / variance + np.log(model.class_prior_)
     expected, found = log[:, 1:] - log[:, :1], model.decision_function(X)
     found = found[:, None] if n_classes in (2, -2) else found[:, 1:] - found[:, :1]
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5 * np.abs(expected).max())

@@ -315,7 +315,7 @@ def test_the_history_says_how_each_value_was_reached():
     assert [record["step"] for record in found.history][:2] == ["start", "newton"]
     assert found.history[-1]["relative_gap"] == pytest.approx(found.certificate.relative)
     assert found.history[-1]["n_solves"] == states[-1].details["n_solves"] == found.n_solves
-    assert states[-1].weights == pytest.approx(found.x)
+    assert states[-1].details["weights"] == pytest.approx(found.x)
 
 
 def test_the_callback_and_the_limit_stop_with_an_honest_certificate():

@@ -109,7 +109,7 @@ def test_an_equality_a_ridge_or_a_dense_kernel_needs_the_matrix(monkeypatch):
     monkeypatch.setattr(kernel_stack, "MAX_DENSE_POINTS", 10)
     stack, problems = stack_and_problems(1)
     tied = [DualProblem(p.linear, p.lower, p.upper, total=0.0) for p in problems]
-    monkeypatch.setattr(weighted_svm, "LARGE", 10)
+    monkeypatch.setattr(weighted_svm, "MAX_DENSE_POINTS", 10)
     assert not WeightedSVM(stack, tied).low_rank
     assert not WeightedSVM(stack, problems, ridge=0.1).low_rank
     assert not WeightedSVM(KernelStack([*stack.members, np.eye(60)]), problems).low_rank

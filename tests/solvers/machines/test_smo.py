@@ -402,7 +402,7 @@ def shrinks(monkeypatch):
         sizes.append(int(np.count_nonzero(descent.active())))
         shrink(descent, max_iter)
 
-    for name, value in {"SHRINKING": 0.0, "READING": 0.0, "SMALLER": 0.95, "CHUNK": 5}.items():
+    for name, value in {"SHRINKING": 0.0, "READING": 0.0, "MAX_ACTIVE_SHARE": 0.95, "MIN_PAIR_STEPS": 5}.items():
         monkeypatch.setattr(smo, name, value)
     monkeypatch.setattr(smo._Descent, "shrink", counted)
     return sizes

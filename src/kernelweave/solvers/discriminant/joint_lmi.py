@@ -36,9 +36,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ..compiled_loops import Array, solve_factored
 from ..compiling import compiled
 from ..course import Course
-from ..compiled_loops import Array, solve_factored
 from ..machines.kernel_stack import KernelStack, Member
 from ..result import Status
 from ..simplex import solve_definite
@@ -105,7 +105,9 @@ def solve_joint_lmi(
     """
     stack = RidgedStack(kernels, H, ridge)
     n_weights = stack.n_weights
-    course = Course[tuple[_Point, np.ndarray]](tol, max_iter, callback, patience=MAX_STALLS, little=MIN_DECREASE_SHARE)
+    course = Course[tuple[_Point, np.ndarray]](
+        tol, max_iter, callback, patience=MAX_STALLS, min_decrease=MIN_DECREASE_SHARE
+    )
     weights = (1.0 - SPREAD) * first_weights(start, n_weights) + SPREAD / n_weights
     at = _Point(stack, weights, require_finite_value(stack.value(weights)))
     mu = at.exact / (n_weights + H.shape[1])

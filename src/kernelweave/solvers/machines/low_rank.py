@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ..compiling import compiled
 from ..compiled_loops import Array
+from ..compiling import compiled
 from ..result import Certificate, Status
 from . import smo
 from .smo import MachineResult

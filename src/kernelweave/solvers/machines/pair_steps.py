@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ..compiling import compiled
 from ..compiled_loops import Array
+from ..compiling import compiled
 
 MAX_GAIN = float(np.finfo(float).max)  # an infinite gain could not be told from one that is barred
 

@@ -35,8 +35,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from ..compiling import compiled
 from ..compiled_loops import Array, add_rows, gather, mirror, walk
+from ..compiling import compiled
 from ..result import Certificate, SolverResult, Status
 from .pair_steps import Problem, pair_steps
 
@@ -51,10 +51,8 @@ MIN_PAIR_STEPS = 50  # pair steps in a row, at least; after a Newton step, as ma
 MAX_NEWTON_SAVING = 64  # a Newton step after one that did not work is expected to save up to so many times its cost
 MIN_NEWTON_STAGES = 10  # bounds that a Newton step may meet before it ends, at least
 RIDGE = 1e3  # times what rounding does to the eigenvalues; less lets the null space in, and the steps go astray
-# Times the violation: how far on the right side is far; with none, on K = ZZ' many turn out active again.
-SHRINKING_MARGIN = 1.0
-# Of all variables, and of the rows of K, may be active for the others to be left out: half of K's memory.
-MAX_ACTIVE_SHARE = 0.7
+SHRINKING_MARGIN = 1.0  # times the violation is far on the right side; with none, on K = ZZ' many turn out active again
+MAX_ACTIVE_SHARE = 0.7  # of all variables, and of the rows of K, for the others to be left out: half of K's memory
 MIN_RUN_ROWS = 16  # consecutive rows of K, on average, are read in runs
 # Seconds a variable, a Newton step of any size, a cubed free variable, an entry of K, a selection; the ratios matter.
 PAIR_STEP, NEWTON_STEP, FACTORISATION, READING, SHRINKING = 1.6e-9, 1e-4, 9e-12, 4e-10, 3e-4
@@ -261,9 +259,8 @@ class _Descent:
             if stalled or (self.measure <= self.target and self.drift() > 0.1 * self.target):
                 self.refresh()
                 self.judge()
-            if self.measure > self.target and (
-                n_stalls == MAX_STALLS or self.measure <= MIN_GAP_ROUNDINGS * self.noise
-            ):
+            hopeless = n_stalls == MAX_STALLS or self.measure <= MIN_GAP_ROUNDINGS * self.noise
+            if self.measure > self.target and hopeless:
                 return Status.PRECISION
         return Status.CONVERGED
 
