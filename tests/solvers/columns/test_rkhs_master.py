@@ -216,3 +216,29 @@ def test_rounding_of_a_positive_semi_definite_kernel_is_no_reason_to_refuse(scal
         rows = classification_rows(np.where(X[:, 0] > 0, 1.0, -1.0), np.ones(N) / scale)
         found = solved(master_for([scale * gram], rows, tol=1e-6), [scale * gram], np.arange(N))
         assert np.isfinite(found.objective)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_rounding_of_columns_that_are_nearly_alike_is_no_reason_to_refuse(seed):
+    # Powers of numbers near zero: what they predict for numbers far away are large sums of terms that cancel.
+    t = np.random.default_rng(seed).uniform(-1.0, 1.0, N)
+    t[:12] *= 0.05
+    gram = linear_kernel(t[:, None] ** np.arange(4))
+    gram *= 1e3 / np.linalg.norm(gram, 2)
+    assert np.linalg.eigvalsh(gram)[0] > -1e-12
+    rows = classification_rows(np.where(t > 0.5, 1.0, -1.0), np.ones(N))
+    master = master_for([gram], rows, tol=1e-6)
+    master.add_columns(np.arange(N), gram)
+    found = master.solve()
+    assert np.isfinite(found.objective)
+
+
+@pytest.mark.parametrize("share", [1e-3, 1e-5])
+def test_an_eigenvalue_that_is_negative_beside_the_largest_is_found_among_columns_that_are_nearly_alike(share):
+    t = np.linspace(-1.0, 1.0, N)
+    gram = linear_kernel(t[:, None] ** np.arange(4))
+    v = np.linalg.eigh(gram)[1][:, 0]
+    gram -= share * np.linalg.norm(gram, 2) * np.outer(v, v)
+    rows = classification_rows(np.where(t > 0.5, 1.0, -1.0), np.ones(N))
+    with pytest.raises(NotPSDError):
+        master_for([gram], rows).add_columns(np.arange(N), gram)

@@ -31,7 +31,7 @@ from .masters import MasterSolution
 from .qp_masters import NuQPMaster, QPMaster
 
 MIN_REMAINDER = 1e-9  # share of the diagonal: what is left of a column that the working set spans up to rounding
-MAX_NEGATIVE_REMAINDER = 1e-7  # share of the diagonal: below it a remainder is negative by more than rounding
+MAX_NEGATIVE_REMAINDER = 1e-7  # share of a quadratic form's terms: below it the form is negative by more than rounding
 
 
 class NotPSDError(ValueError):
@@ -98,18 +98,47 @@ class RKHSMaster:
         for p, i, column in zip(kernel, point, K.T, strict=True):
             Z = self._factors[p]
             z = column - Z[:, i] @ Z
-            if abs(z[i] - self._rest[p, i]) > MAX_NEGATIVE_REMAINDER * max(self._diagonals[p, i], 0.0):
+            if abs(z[i] - self._rest[p, i]) > MAX_NEGATIVE_REMAINDER * max(self._diagonals[p].max(), Z[:, i] @ Z[:, i]):
                 raise NotPSDError(int(p))  # the column's own entry is not what the diagonal says
             # a column may be spanned by others that came in with the same portion
             z = z / np.sqrt(z[i]) if z[i] > MIN_REMAINDER * self._diagonals[p, i] else np.zeros(len(z))
             self._factors[p] = np.concatenate([Z, z[None]])
             self._rest[p] -= z**2
-            if (self._rest[p] < -MAX_NEGATIVE_REMAINDER * self._diagonals[p].max()).any():
-                raise NotPSDError(int(p))
             new.append(z)
         self.columns = np.concatenate([self.columns, columns])
         self._members = np.concatenate([self._members, kernel])
+        for p in np.unique(kernel):
+            self._require_semidefinite(int(p))
         self._inner.add_columns(columns, np.array(new).T)
+
+    def _require_semidefinite(self, p: int) -> None:
+        r"""Refuse a kernel of which a remainder is negative by more than rounding.
+
+        The remainder at point :math:`j` is :math:`v^\top K_p v` with :math:`v` one at :math:`j` and
+        :math:`-K_{WW}^{-1} K_{Wj}` on the working set. Where columns of the set are almost spanned by others, :math:`v`
+        is large, and so is the rounding of the remainder: it counts beside the terms that it is the sum of.
+        """
+        j = int(np.argmin(self._rest[p]))
+        if self._rest[p, j] >= -MAX_NEGATIVE_REMAINDER * self._diagonals[p].max():
+            return
+        kept, L, points = self._take_triangle(p)
+        v = solve_triangular(L, self._factors[p][kept, j], lower=True, trans="T")
+        self._require_form(p, self._rest[p, j], np.append(v, 1.0), np.append(points, j))
+
+    def _require_form(self, p: int, form: float, v: np.ndarray, points: np.ndarray) -> None:
+        r"""Refuse a kernel for which :math:`v^\top K_p v`, at some points, is negative beyond its rounding.
+
+        Of a positive semi-definite kernel the form has terms up to :math:`(\sum_i |v_i| \sqrt{(K_p)_{ii}})^2`.
+        """
+        size = np.abs(v) @ np.sqrt(np.maximum(self._diagonals[p, points], 0.0))
+        if form < -MAX_NEGATIVE_REMAINDER * size**2:
+            raise NotPSDError(p)
+
+    def _take_triangle(self, p: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Return the columns of a factor that are not zero, its lower triangle at their points, and the points."""
+        kept = np.flatnonzero(self._factors[p].any(axis=1))
+        points = self.columns[self._members == p][kept] % self._diagonals.shape[1]
+        return kept, self._factors[p][np.ix_(kept, points)].T, points
 
     def drop_idle(self, rounds: int | None = None) -> int:
         return 0
@@ -121,7 +150,6 @@ class RKHSMaster:
     def solve(self, seconds: float = np.inf) -> MasterSolution:
         """Solve the restricted problem; the coefficients are those of the kernels' columns."""
         solution = self._inner.solve(seconds)
-        n_points = self._diagonals.shape[1]
         coef = np.zeros(len(self.columns))
         self._values = np.zeros(self._diagonals.shape)
         for p, Z in enumerate(self._factors):
@@ -129,8 +157,7 @@ class RKHSMaster:
             if len(here):
                 a = solution.coef[here]
                 self._values[p] = a @ Z
-                kept = np.flatnonzero(Z.any(axis=1))
-                L = Z[np.ix_(kept, self.columns[here[kept]] % n_points)].T  # lower triangular
+                kept, L, _ = self._take_triangle(p)
                 coef[here[kept]] = solve_triangular(L, a[kept], lower=True, trans="T")
         self._solution = solution
         self.start_scan()
@@ -156,7 +183,5 @@ class RKHSMaster:
 
     def bound(self) -> float:
         for p, form in enumerate(self._forms):
-            size = np.abs(self._solution.signed_dual) @ np.sqrt(np.maximum(self._diagonals[p], 0.0))
-            if form < -MAX_NEGATIVE_REMAINDER * size**2:
-                raise NotPSDError(p)
+            self._require_form(p, form, self._solution.signed_dual, np.arange(self._diagonals.shape[1]))
         return self._inner.dual_value(self._inner.offset_square() + float(np.maximum(self._forms, 0.0).sum()))
