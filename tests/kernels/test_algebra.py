@@ -37,6 +37,19 @@ def test_sums_flatten():
     assert isinstance(2 * Linear(), Scaled)
 
 
+def test_the_sum_of_a_list_is_the_sum_of_its_kernels():
+    assert sum([Linear(), 2.0 * RBF(), Sigmoid()]) == Linear() + 2.0 * RBF() + Sigmoid()
+    assert sum([RBF()]) == RBF()
+    assert sum([Linear(), RBF()], start=Sigmoid()) == Sigmoid() + Linear() + RBF()
+    assert np.float64(0.0) + RBF() == RBF()
+
+
+@pytest.mark.parametrize("other", [1, -1.0, "", None, np.zeros(2), np.nan])
+def test_only_nothing_may_be_added_from_the_left(other):
+    with pytest.raises(TypeError):
+        other + Linear()
+
+
 @pytest.mark.parametrize("factor", [0.0, -1.0, np.nan, np.inf])
 def test_only_positive_multiples_are_kernels(factor):
     with pytest.raises(ValueError, match="only a positive finite number"):

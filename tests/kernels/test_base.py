@@ -1,12 +1,15 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.kernel_approximation import RBFSampler
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, MinMaxScaler, OneHotEncoder, SplineTransformer, StandardScaler
+from sklearn.svm import SVC
 
 from kernelweave import (
     RBF,
@@ -98,6 +101,64 @@ def test_a_block_may_be_overwritten_without_harm(kernel, X):
     before = bound.block(slice(0, 4), slice(0, 4)).copy()
     bound.block(slice(0, 4), slice(0, 4))[:] = np.nan
     np.testing.assert_array_equal(bound.block(slice(0, 4), slice(0, 4)), before)
+
+
+@pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)
+def test_a_call_gives_the_matrix_of_the_kernel_bound_to_the_last_rows(kernel, X):
+    X_new = np.random.default_rng(1).normal(size=(6, 4))
+    bound = bound_to(kernel, X)
+    np.testing.assert_allclose(kernel(X), bound.block(slice(None), slice(None)), rtol=1e-12)
+    np.testing.assert_allclose(kernel(X_new, X), bound.against(X_new), rtol=1e-12)
+
+
+@pytest.mark.parametrize("container", [np.ndarray.tolist, sparse.csr_array, pd.DataFrame, np.asfortranarray])
+def test_a_call_takes_any_container(container, X):
+    for found in (RBF(0.3)(container(X)), RBF(0.3)(container(X), container(X)), RBF(0.3)(X, container(X))):
+        np.testing.assert_allclose(found, rbf_kernel(X, gamma=0.3), rtol=1e-12)
+    assert RBF()(X.astype(np.float32)).dtype == np.float32
+
+
+def test_a_call_knows_columns_by_name(X):
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    kernel = OnColumns(RBF(0.3), ["b", "d"])
+    np.testing.assert_allclose(kernel(frame), rbf_kernel(X[:, [1, 3]], gamma=0.3), rtol=1e-12)
+    np.testing.assert_allclose(kernel(X[:5], frame), kernel(frame)[:5], rtol=1e-12)
+    with pytest.raises(ValueError, match=r"different columns: 4 columns \(d, c, b, ...\) and 4 columns \(a, b, c,"):
+        kernel(frame[["d", "c", "b", "a"]], frame)
+    with pytest.raises(ValueError, match=r"RBF\(\) was called with rows of different columns: 3 columns and 4 columns"):
+        RBF()(X[:, :3], X)
+
+
+@pytest.mark.parametrize("kernel", [RBF(), Preprocessed(StandardScaler(), RBF()), ManifoldKernel(RBF())], ids=repr)
+def test_a_kernel_is_what_scikit_learn_calls_a_kernel(kernel, X):
+    y = (X[:, 0] > 0).astype(int)
+    X_new = 10.0 + 3.0 * np.random.default_rng(1).normal(size=(6, 4))  # other widths and scales than those of X
+    called = SVC(kernel=kernel).fit(X, y).decision_function(X_new)
+    precomputed = SVC(kernel="precomputed").fit(kernel(X), y)
+    np.testing.assert_allclose(called, precomputed.decision_function(kernel(X_new, X)), rtol=1e-10, atol=1e-12)
+
+
+def test_a_call_draws_with_its_seed():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    kernel = ManifoldKernel(RBF(multiple=10.0), n_landmarks=10)
+    np.testing.assert_array_equal(kernel(X), kernel(X))
+    np.testing.assert_array_equal(kernel(X, random_state=5), kernel(X, random_state=5))
+    assert np.abs(kernel(X) - kernel(X, random_state=5)).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "kernel, X, message",
+    [(RBF(), [[np.nan], [1.0]], "contains NaN"), (RBF(), [1.0, 2.0], "Expected 2D array"), (RBF(), [["a"]], "float")],
+)
+def test_a_call_refuses_rows_that_are_none(kernel, X, message):
+    with pytest.raises(ValueError, match=message):
+        kernel(X)
+
+
+def test_a_call_takes_missing_values_where_the_recipe_gives_them_a_meaning():
+    X = np.array([[0.0, 1.0], [np.nan, 2.0], [3.0, 3.0]])
+    K = OnColumns(Linear(), [0], missing="center")(X)
+    np.testing.assert_allclose(K, np.outer([0.0, 1.5, 3.0], [0.0, 1.5, 3.0]), rtol=1e-12)
 
 
 @pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)

@@ -3,7 +3,7 @@ import pytest
 from checks.rounding import assert_same_but_for_rounding
 
 from kernelweave import RBF, OnColumns, SSMKClassifier
-from kernelweave.kernels.column_names import find_positions, name_columns
+from kernelweave.kernels.column_names import find_positions, name_columns, read_rows
 
 NAMES = ["gene_1", "gene_2", "age", "gene_10", "size"]
 SLICES = [
@@ -66,3 +66,14 @@ def test_a_kernel_on_a_slice_of_names_is_that_on_the_names():
     by_slice = SSMKClassifier([OnColumns(RBF(), slice("gene_2", "gene_10"))]).fit(frame, y)
     by_names = SSMKClassifier([OnColumns(RBF(), ["gene_2", "age", "gene_10"])]).fit(frame, y)
     assert_same_but_for_rounding(by_slice.decision_function(frame), by_names.decision_function(frame))
+
+
+def test_rows_are_read_with_the_names_of_their_columns():
+    frame = pd.DataFrame([[1, 2], [3, 4]], columns=["a", "b"], dtype="float32")
+    X, names = read_rows(frame, allows_missing=False, dtypes=["float64", "float32"])
+    assert (X.dtype, names) == ("float32", ["a", "b"])
+    assert read_rows(X, allows_missing=False, dtypes=["float64"])[1] is None
+    frame.loc[0, "a"] = float("nan")
+    assert read_rows(frame, allows_missing=True, dtypes=["float64"])[0].shape == (2, 2)
+    with pytest.raises(ValueError, match="contains NaN"):
+        read_rows(frame, allows_missing=False, dtypes=["float64"])

@@ -280,6 +280,8 @@ def test_a_function_that_returns_the_wrong_shape_is_named(wrong, X):
 def test_what_is_no_function_is_refused():
     with pytest.raises(TypeError, match=r"FromCallable takes a function f\(A, B\); got 'rbf'"):
         FromCallable("rbf")
+    with pytest.raises(TypeError, match=r"FromCallable takes a function f\(A, B\); got RBF\(\)"):
+        FromCallable(RBF())  # each block would have a width of its own
 
 
 def holes(A, B):

@@ -4,6 +4,8 @@ A :class:`Kernel` is a recipe: an immutable description such as ``RBF(gamma="mea
 ``kernel.bind(X, rng)`` ties it to a sample and gives a :class:`BoundKernel`, in which everything that depends on
 the sample (bandwidths, fitted transformers, the centre of a feature space) has become a number. Training and
 prediction therefore cannot disagree about it. ``bind`` never sees ``y``.
+
+``kernel(X)`` and ``kernel(X, Z)`` bind and evaluate in one step, for a look at a matrix.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
 
+from .column_names import read_rows
+
 Rows = np.ndarray | slice
 ALL = slice(None)
+FLOATS = (np.float64, np.float32)
 BLOCK_SHARE = 0.25  # of the working memory: sums, products and normalised kernels take several blocks at a time
 
 
@@ -64,6 +69,50 @@ class Kernel(ABC):
             In the order of ``kernels``.
         """
         return [kernel.bind(X, rng, sample_weight) for kernel, rng in zip(kernels, rngs, strict=True)]
+
+    def __call__(self, X: Any, Z: Any = None, *, random_state: int | None = 0) -> np.ndarray:
+        """Return the matrix of the kernel between the rows of ``X`` and those of ``Z``, by default ``X``.
+
+        All that depends on a sample is taken from ``Z``, that from ``X`` if there is no ``Z``: ``kernel(X)`` is the
+        matrix to train with and ``kernel(X_new, X)`` the one to predict with. In this order scikit-learn calls a
+        kernel, too, as in ``SVC(kernel=RBF())``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Z : array, sparse matrix or frame of shape (n_bound, n_features), optional
+            The rows that the kernel is bound to.
+        random_state : int, default=0
+            Seed of whatever the kernel draws at random.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_bound)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from kernelweave import RBF
+        >>> X = np.array([[0.0], [1.0], [2.0]])
+        >>> RBF(gamma=1.0)(X).round(2)
+        array([[1.  , 0.37, 0.02],
+               [0.37, 1.  , 0.37],
+               [0.02, 0.37, 1.  ]])
+        >>> RBF()(X[:1], X).round(2)  # gamma is 1 over the mean squared distance of the second argument's rows
+        array([[1.  , 0.47, 0.05]])
+        """
+        rows, names = read_rows(X, allows_missing=self.allows_missing, dtypes=FLOATS)
+        sample, sample_names = rows, names
+        if Z is not None:
+            sample, sample_names = read_rows(Z, allows_missing=self.allows_missing, dtypes=FLOATS)
+            if rows.shape[1] != sample.shape[1] or (names and sample_names and names != sample_names):
+                raise ValueError(
+                    f"{self!r} was called with rows of different columns: {_describe_columns(rows, names)} and "
+                    f"{_describe_columns(sample, sample_names)}. Pass the same columns, in the same order."
+                )
+        kernel = self.resolve(sample_names, sample.shape[1])
+        bound = kernel.bind(sample, np.random.default_rng(random_state))
+        return bound.block(ALL, ALL) if Z is None else bound.against(rows)
 
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
         """Return the recipe with column names replaced by positions (only :class:`OnColumns` has any)."""
@@ -145,6 +194,9 @@ class Kernel(ABC):
         from .algebra import Sum  # which is made of recipes itself
 
         return Sum((self, other))
+
+    def __radd__(self, other: object) -> Kernel:
+        return self if isinstance(other, numbers.Real) and other == 0 else NotImplemented  # where sum() begins
 
     def __mul__(self, other: object) -> Kernel:
         from .algebra import Product, Scaled
@@ -259,6 +311,11 @@ def require_kernel(owner: str, kernel: Any) -> None:
             f"{owner} takes a kernel such as RBF(); got {kernel!r} of type {type(kernel).__name__}. Wrap a function "
             "as FromCallable(f), a matrix as Precomputed(K)."
         )
+
+
+def _describe_columns(X: Any, names: list[str] | None) -> str:
+    shown = "" if names is None else f" ({', '.join(names[:3])}{', ...' if len(names) > 3 else ''})"
+    return f"{X.shape[1]} columns{shown}"
 
 
 def _has_params(value: Any) -> bool:

@@ -6,6 +6,18 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+from sklearn.utils import check_array
+
+
+def read_rows(X: Any, *, allows_missing: bool, dtypes: Sequence[Any]) -> tuple[Any, list[str] | None]:
+    """Return checked rows as an array or CSR of one of some types, and the names of their columns; None without names.
+
+    Outside of estimators, which have scikit-learn check their rows.
+    """
+    names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
+    finite: Any = "allow-nan" if allows_missing else True
+    return check_array(X, accept_sparse="csr", dtype=list(dtypes), ensure_all_finite=finite), names
+
 
 def name_columns(columns: Any) -> str:
     """Return what a source is called that is made of these columns."""

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_array
 
 from .base import BoundKernel, Kernel, _group_by_head
 from .bound_library import BoundLibrary
+from .column_names import read_rows
 from .diagnosis import KernelDiagnosis, diagnose
 
 
@@ -137,9 +137,7 @@ class KernelLibrary:
         Linear() True
         Sigmoid() False
         """
-        names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-        finite: Any = "allow-nan" if self.allows_missing else True
-        X = check_array(X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite)
+        X, names = read_rows(X, allows_missing=self.allows_missing, dtypes=[np.float64])
         rng = np.random.default_rng(random_state)
         if X.shape[0] > max_rows:
             X = X[np.sort(rng.choice(X.shape[0], max_rows, replace=False))]

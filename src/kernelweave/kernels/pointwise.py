@@ -315,7 +315,7 @@ class FromCallable(PointwiseKernel):
     f: Callable[[Any, Any], Any]
 
     def __post_init__(self) -> None:
-        if not callable(self.f):
+        if not callable(self.f) or isinstance(self.f, Kernel):  # called, a recipe is bound to each block anew
             raise TypeError(f"FromCallable takes a function f(A, B); got {self.f!r}.")
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:

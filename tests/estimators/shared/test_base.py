@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV
 from sklearn.utils.validation import check_is_fitted
 
 import kernelweave
@@ -13,10 +15,12 @@ from kernelweave import (
     RBF,
     CGBoostClassifier,
     KernelLibrary,
+    LapSVMClassifier,
     Linear,
     MKLClassifier,
     OnColumns,
     Polynomial,
+    Sigmoid,
     SSMKClassifier,
 )
 from kernelweave.estimators.shared.base import KernelEstimator
@@ -48,6 +52,55 @@ def test_get_params_reaches_into_a_library():
     assert params["kernels__line"] == Linear()
 
 
+LISTS = [[RBF(), Linear(), ("cubic", Polynomial(3))], {"RBF()": RBF(), "Linear()": Linear(), "cubic": Polynomial(3)}]
+
+
+@pytest.mark.parametrize("kernels", [*LISTS, tuple(LISTS[0])], ids=["list", "dict", "tuple"])
+@pytest.mark.parametrize("estimator", [SSMKClassifier, MKLClassifier, CGBoostClassifier])
+def test_the_kernels_of_a_list_have_the_names_that_a_library_gives_them(estimator, kernels):
+    model, library = estimator(kernels), KernelLibrary(kernels)
+    assert model.get_params() == estimator(library).get_params() | {"kernels": kernels}
+    assert model.get_params(deep=False)["kernels"] is kernels
+    changed = clone(model).set_params(**{"kernels__RBF()__multiple": 3.0, "kernels__cubic": Sigmoid()})
+    assert changed.kernels == library.replace(**{"RBF()__multiple": 3.0, "cubic": Sigmoid()})
+    assert clone(changed).kernels is changed.kernels
+    assert model.kernels is kernels
+
+
+def test_a_list_and_a_parameter_of_it_may_be_set_together():
+    model = SSMKClassifier().set_params(kernels=[Linear(), RBF()], **{"kernels__RBF()__multiple": 2.0})
+    assert model.kernels == KernelLibrary([Linear(), RBF(multiple=2.0)])
+
+
+def test_setting_what_was_got_changes_nothing():
+    model = SSMKClassifier([RBF(), RBF(), Linear()])
+    again = clone(model).set_params(**model.get_params())
+    assert again.kernels == KernelLibrary([RBF(), RBF(), Linear()])
+
+
+def test_a_grid_reaches_into_a_list():
+    X = np.random.default_rng(0).normal(size=(60, 2))
+    y = (X[:, 0] * X[:, 1] > 0).astype(int)
+    grid = {"kernels__bump__gamma": [1e-6, 1.0], "kernels__Linear()": [Linear(), 2.0 * Linear()]}
+    search = GridSearchCV(SSMKClassifier([("bump", RBF()), Linear()]), grid, cv=3).fit(X, y)
+    assert search.best_params_["kernels__bump__gamma"] == 1.0
+    assert search.best_estimator_.library_.names[0] == "bump"
+
+
+@pytest.mark.parametrize(
+    "model, params, message",
+    [
+        (SSMKClassifier([RBF()]), {"kernels__gamma": 1.0}, r"The library has no kernel 'gamma'; it has 'RBF\(\)'"),
+        (SSMKClassifier(["rbf"]), {"kernels__rbf__gamma": 1.0}, "kernels is .'rbf'.. Give kernels as a kernel, a list"),
+        (LapSVMClassifier([RBF()]), {"kernel__gamma": 1.0}, r"since kernel is \[RBF\(\)\]. Give kernel as a kernel\."),
+    ],
+)
+def test_a_name_that_there_is_not_is_refused(model, params, message):
+    with pytest.raises(ValueError, match=message):
+        model.set_params(**params)
+    model.get_params()
+
+
 def test_missing_values_are_allowed_only_where_a_kernel_gives_them_a_meaning():
     assert not SSMKClassifier().__sklearn_tags__().input_tags.allow_nan
     assert SSMKClassifier([OnColumns(RBF(), [0], missing="center")]).__sklearn_tags__().input_tags.allow_nan
@@ -76,7 +129,9 @@ class Interruption:
         sys.setprofile(None)
 
     def __call__(self, frame, event, argument):
-        if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
+        # To close a generator is a call as well, in which Python ignores what is raised.
+        is_plain = not frame.f_code.co_flags & inspect.CO_GENERATOR
+        if event == "call" and is_plain and frame.f_code.co_filename.startswith(PACKAGE):
             self.n_calls += 1
             if self.n_calls == self.at:
                 raise KeyboardInterrupt

@@ -38,8 +38,24 @@ class KernelEstimator(BaseEstimator):
         check_is_fitted(self)
         return Status[self._status_name]
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters, those of nested recipes under ``kernels__name__parameter``.
+
+        The kernels of a list have the names that a :class:`KernelLibrary` gives them.
+        """
+        params = super().get_params(deep)
+        for name in RECIPES if deep else ():
+            recipe = params.get(name)
+            library = _name_kernels(name, recipe)
+            if library is not recipe:
+                params.update({f"{name}__{key}": value for key, value in library.get_params().items()})
+        return params
+
     def set_params(self, **params: Any) -> Self:
-        """Set parameters, those of nested recipes by ``kernels__name__parameter``."""
+        """Set parameters, those of nested recipes by ``kernels__name__parameter``.
+
+        A list of kernels of which one is changed becomes a :class:`KernelLibrary`.
+        """
         own = self.get_params(deep=False)
         changes: dict[str, dict[str, Any]] = {}
         rest: dict[str, Any] = {}
@@ -47,17 +63,15 @@ class KernelEstimator(BaseEstimator):
             head, _, tail = key.partition("__")
             if tail and head in own and head in RECIPES:
                 recipe = params.get(head, own[head])
-                if not isinstance(recipe, Kernel | KernelLibrary):
-                    raise ValueError(
-                        f"{key} cannot be set, since {head} is {recipe!r}. Give {head} as a kernel or as "
-                        "KernelLibrary([...]), whose parts have names."
-                    )
+                if not isinstance(_name_kernels(head, recipe), Kernel | KernelLibrary):
+                    expected = "a kernel" if head == "kernel" else "a kernel, a list of kernels or a KernelLibrary"
+                    raise ValueError(f"{key} cannot be set, since {head} is {recipe!r}. Give {head} as {expected}.")
                 changes.setdefault(head, {})[tail] = value
             else:
                 rest[key] = value
         super().set_params(**rest)
         for head, nested in changes.items():
-            setattr(self, head, getattr(self, head).replace(**nested))
+            setattr(self, head, _name_kernels(head, getattr(self, head)).replace(**nested))
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -158,6 +172,16 @@ def random_generator(random_state: Any) -> np.random.Generator:
 def find_recipes(params: Mapping[str, Any]) -> list[Any]:
     """Return the parameters that hold recipes."""
     return [params[name] for name in RECIPES if name in params]
+
+
+def _name_kernels(parameter: str, recipe: Any) -> Any:
+    """Return the library that a list of kernels means, if the parameter takes one; anything else as it is."""
+    if parameter == "kernel" or not isinstance(recipe, list | tuple | dict):
+        return recipe
+    try:
+        return KernelLibrary(recipe)
+    except (TypeError, ValueError):  # reported by fit
+        return recipe
 
 
 def _check_rows(estimator: BaseEstimator, X: Any, dtypes: tuple[str, ...], *, missing: bool, reset: bool) -> Any:
