@@ -22,6 +22,7 @@ from kernelweave import (
     RBF,
     AlignedKernelLearner,
     CGBoostClassifier,
+    ForestKernel,
     FromCallable,
     HarmonicClassifier,
     Linear,
@@ -65,6 +66,7 @@ def data():
         lambda: SSMKClassifier([*manifold_family(n_neighbors=(5,)), OnColumns(ManifoldKernel(Linear()), [0, 2])]),
         lambda: SSMKClassifier([Normalized(ManifoldKernel(RBF(), n_landmarks=20)), Linear() + ManifoldKernel(RBF())]),
         lambda: SSMKClassifier([ClusterKernel(RBF()), OnColumns(DiffusionKernel(RBF(), n_landmarks=20), [0, 2])]),
+        lambda: SSMKClassifier([ForestKernel(20), ManifoldKernel(ForestKernel(20), 5, metric="kernel")]),
         lambda: make_pipeline(StandardScaler(), SemiSupervisedCalibration(SSMKClassifier())),
     ],
     ids=[
@@ -73,6 +75,7 @@ def data():
         "deformed family",
         "inside others",
         "spectral",
+        "trees",
         "pipeline with calibration",
     ],
 )

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
     from .kernels.cluster import ClusterKernel, DiffusionKernel
+    from .kernels.forest import ForestKernel
     from .kernels.groups import one_kernel_per_group
     from .kernels.library import KernelLibrary
     from .kernels.manifold import ManifoldKernel, manifold_family
@@ -48,6 +49,7 @@ __all__ = [
     "ManifoldKernel",
     "ClusterKernel",
     "DiffusionKernel",
+    "ForestKernel",
     "KernelLibrary",
     "rbf_family",
     "manifold_family",
@@ -98,6 +100,7 @@ _HOME = {
     "ManifoldKernel": "kernels.manifold",
     "ClusterKernel": "kernels.cluster",
     "DiffusionKernel": "kernels.cluster",
+    "ForestKernel": "kernels.forest",
     "KernelLibrary": "kernels.library",
     "rbf_family": "kernels.pointwise",
     "manifold_family": "kernels.manifold",

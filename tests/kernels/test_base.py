@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 
 from kernelweave import (
     RBF,
+    ForestKernel,
     FromCallable,
     KernelLibrary,
     Linear,
@@ -41,7 +42,10 @@ RECIPES = [
     OnColumns(RBF(), [0, 2]),
     OnColumns(Linear(), slice(1, None), source="tail"),
     Preprocessed(StandardScaler(), RBF()),
+    ForestKernel(20),
+    ForestKernel(20, min_samples_leaf=2, max_depth=3),
     ManifoldKernel(RBF(), 5, ratio=10.0),
+    ManifoldKernel(ForestKernel(20), 5, metric="kernel"),
     ManifoldKernel(Linear(), 4, 1, metric="cosine", n_landmarks=None),
     ManifoldKernel(Polynomial(), edge_weights="binary", n_landmarks=12),
     Normalized(ManifoldKernel(RBF(), laplacian="unnormalized")),

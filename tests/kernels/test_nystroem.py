@@ -4,7 +4,7 @@ import sklearn
 from scipy import sparse
 from sklearn.kernel_approximation import Nystroem
 
-from kernelweave import RBF, FromCallable, Linear, Normalized, OnColumns, Polynomial, Precomputed, Sigmoid
+from kernelweave import RBF, ForestKernel, FromCallable, Linear, Normalized, OnColumns, Polynomial, Precomputed, Sigmoid
 from kernelweave.kernels import nystroem
 from kernelweave.kernels.nystroem import TOLERANCE, anchored, landmark_rows
 
@@ -18,6 +18,7 @@ KERNELS = [
     Normalized(Polynomial(2)),
     2.0 * Linear() + RBF(),
     OnColumns(RBF(), [0]),
+    ForestKernel(20),
 ]
 
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kernelweave import RBF, FromCallable, Linear, OnColumns, Polynomial, Precomputed
+from kernelweave import RBF, ForestKernel, FromCallable, Linear, OnColumns, Polynomial, Precomputed
 from kernelweave.kernels import spectral
 from kernelweave.kernels.spectral import EigenBasis, count_vectors, eigenbasis
 
@@ -19,6 +19,7 @@ KERNELS = [
     Polynomial(2),
     OnColumns(RBF(), [0, 2]),
     2.0 * RBF() + RBF(3.0),
+    ForestKernel(20),
 ]
 
 

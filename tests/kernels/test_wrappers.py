@@ -16,6 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from kernelweave import (
     RBF,
+    ForestKernel,
     FromCallable,
     KernelLibrary,
     Linear,
@@ -327,6 +328,7 @@ PSD_KERNELS = [
     Preprocessed(StandardScaler(), RBF()),
     FromCallable(rbf_kernel),
     ManifoldKernel(RBF(), 4),
+    ForestKernel(20),
 ]
 MISSING, PRESENT = np.array([2, 7, 8, 20]), np.setdiff1d(np.arange(30), [2, 7, 8, 20])
 
