@@ -46,7 +46,7 @@ MISSING_LEVEL = "(missing)"
 SECONDS = 86_400  # of a day
 NANOSECOND_YEARS = (1678, 2261)  # first and last whole year within 2**63 nanoseconds of 1970
 HEAD = 1000  # cells that show what most text is
-EXACT = 2.0**53  # up to which doubles hold every whole number
+EXACT = 2.0**53  # up to which doubles hold every whole number; the first they do not hold is rounded to it
 
 PLAIN = frozenset("0123456789+-.eE \t")  # where a text has no others, what `float` reads is a number as defined above
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -155,7 +155,7 @@ def zero_padded(texts: Sequence[str]) -> bool:
 
 def share_not_held(series: Any, values: Floats) -> float:
     """Share of the present `values` that stand for a whole number of the column which no double equals."""
-    rows = np.flatnonzero(np.abs(values) > EXACT)
+    rows = np.flatnonzero(np.abs(values) >= EXACT)  # 2^53 + 1 is rounded to 2^53
     if not len(rows):
         return 0.0
     texts = (str(cell).strip().lstrip("+-") for cell in series.iloc[rows])
