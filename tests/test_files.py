@@ -6,14 +6,15 @@ import stat
 
 import pytest
 
-from kernelweave.files import OutputError, OutputFault, atomic_write, check_output, is_full, reason, write_all
+from kernelweave.errors import ErrorCode, KernelweaveError
+from kernelweave.files import atomic_write, check_output, is_full, reason, write_all
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="there is no /proc")
 def test_a_folder_in_which_no_file_can_be_made_is_found_out():
-    with pytest.raises(OutputError, match="no file can be made in '/proc'") as caught:
+    with pytest.raises(KernelweaveError, match="no file can be made in '/proc'") as caught:
         check_output("/proc/out.csv")
-    assert caught.value.code is OutputFault.NOT_WRITABLE
+    assert caught.value.code is ErrorCode.NOT_WRITABLE
 
 
 @pytest.mark.parametrize("where", ["open", "fsync", "replace"])
@@ -26,7 +27,7 @@ def test_nothing_is_left_after_an_error_or_an_interrupt(tmp_path, monkeypatch, w
 
     if where != "open":
         monkeypatch.setattr(os, where, fail)
-    with pytest.raises(OutputError if isinstance(error, OSError) else error):
+    with pytest.raises(KernelweaveError if isinstance(error, OSError) else error):
         atomic_write(tmp_path / "out", fail if where == "open" else b"new")
     assert os.listdir(tmp_path) == ["out"]
     assert (tmp_path / "out").read_bytes() == b"old"

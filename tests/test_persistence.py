@@ -37,7 +37,7 @@ from kernelweave import (
     SSMKRegressor,
     manifold_family,
 )
-from kernelweave.files import OutputError
+from kernelweave.errors import KernelweaveError
 from kernelweave.kernels.cluster import ClusterKernel, DiffusionKernel
 from kernelweave.model_selection import SemiSupervisedCalibration, labeled_scorer
 from kernelweave.persistence import _is_known, load, load_with_about, save
@@ -378,7 +378,7 @@ def test_a_missing_file_is_a_file_error(tmp_path):
 def test_a_failed_save_leaves_nothing_behind(data, tmp_path):
     X, y = data
     (tmp_path / "folder").mkdir()
-    with pytest.raises(OutputError, match="cannot be written"):
+    with pytest.raises(KernelweaveError, match="cannot be written"):
         save(SSMKClassifier().fit(X, y), tmp_path / "folder")
     assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 

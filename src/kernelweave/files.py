@@ -13,30 +13,22 @@ import secrets
 import stat
 import tempfile
 from collections.abc import Callable, Sequence
-from enum import IntEnum
 from pathlib import Path
 from typing import BinaryIO
+
+from .errors import ErrorCode, KernelweaveError
 
 StrPath = str | os.PathLike[str]
 Writer = Callable[[BinaryIO], object]
 
-# The exit code of each way to fail. Scripts know these numbers; 10 to 20 are those of tables, the next free one is 24.
-OutputFault = IntEnum("OutputFault", "NOT_WRITABLE NO_SPACE SAME_FILE", start=21)
-
-
-class OutputError(Exception):
-    """One sentence on why an output cannot be written, and the exit code that says which kind of failure it is."""
-
-    def __init__(self, code: OutputFault, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-
 
 def check_output(out: StrPath, source: StrPath | None = None) -> None:
-    """Raise an OutputError if `out` cannot be written, or is the file `source`; say so before the long work begins."""
+    """Raise a KernelweaveError if `out` cannot be written, or is the file `source`: now, not after the long work."""
     path, exists = os.path.realpath(out), os.path.exists(out)
     if exists and source is not None and os.path.exists(source) and os.path.samefile(path, source):
-        raise OutputError(OutputFault.SAME_FILE, f"The output '{out}' is the input itself, which is never overwritten.")
+        raise KernelweaveError(
+            f"The output '{out}' is the input itself, which is never overwritten.", ErrorCode.SAME_FILE
+        )
     folder = os.path.dirname(path)
     for wrong, why in (
         (not os.path.isdir(folder), f"there is no folder '{folder}'"),
@@ -44,12 +36,12 @@ def check_output(out: StrPath, source: StrPath | None = None) -> None:
         (exists and not os.access(path, os.W_OK), "permission denied"),
     ):
         if wrong:
-            raise OutputError(OutputFault.NOT_WRITABLE, f"'{out}' cannot be written: {why}.")
+            raise KernelweaveError(f"'{out}' cannot be written: {why}.", ErrorCode.NOT_WRITABLE)
     try:  # permissions do not tell: in /proc, for one, nobody can make a file
         tempfile.TemporaryFile(dir=folder).close()
     except OSError as error:
         message = f"'{out}' cannot be written: no file can be made in '{folder}' ({reason(error)})."
-        raise OutputError(OutputFault.NOT_WRITABLE, message) from None
+        raise KernelweaveError(message, ErrorCode.NOT_WRITABLE) from None
 
 
 def atomic_write(out: StrPath, content: bytes | Writer) -> None:
@@ -74,7 +66,7 @@ def atomic_write(out: StrPath, content: bytes | Writer) -> None:
         os.replace(temporary, path)
     except OSError as error:
         message = f"'{out}' cannot be written: {reason(error)}."
-        raise OutputError(OutputFault.NO_SPACE if is_full(error) else OutputFault.NOT_WRITABLE, message) from None
+        raise KernelweaveError(message, ErrorCode.NO_SPACE if is_full(error) else ErrorCode.NOT_WRITABLE) from None
     finally:
         with contextlib.suppress(OSError):
             temporary.unlink()

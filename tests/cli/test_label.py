@@ -11,10 +11,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelweave.cli.errors import BAD_OPTION, INTERRUPTED, NO_MODEL, NOT_POSSIBLE
+from kernelweave.cli.errors import EXIT_CODES, INTERRUPTED
 from kernelweave.cli.main import main
-from kernelweave.files import OutputFault
-from kernelweave.labeling.errors import Fault
+from kernelweave.errors import ErrorCode
 
 N = 60
 
@@ -126,72 +125,97 @@ def test_sources_groups_and_regression(tmp_path, capsys):
 
 LABEL = ("label", "in.csv", "--target", "y")
 BROKEN = {
-    "no such file": (None, ("label", "none.csv", "--target", "y"), Fault.NOT_FOUND, "none.csv"),
-    "a folder": (None, ("label", ".", "--target", "y", "-o", "o.csv"), Fault.NOT_A_TABLE, "folder|irectory"),
-    "an empty file": (b"", LABEL, Fault.EMPTY, "empty"),
-    "a header only": (b"x,y\n", LABEL, Fault.NO_ROWS, "no rows|only a header|row"),
-    "a ragged row": (b"x,y\n1,a\n1,2,3\n2,\n", LABEL, Fault.RAGGED, "Line 3"),
-    "a workbook": (b"PK\x03\x04" + bytes(99), LABEL, Fault.NOT_A_TABLE, "workbook"),
-    "binary noise": (bytes(range(256)) * 9, LABEL, Fault.NOT_A_TABLE, "not a table|table"),
-    "a name twice": (b"x,x,y\n1,2,a\n1,2,\n", LABEL, Fault.BAD_NAMES, "x"),
-    "a cut Parquet file": (b"PAR1" + bytes(50), LABEL, Fault.NOT_A_TABLE, "Parquet"),
-    "no such column": (None, ("label", "in.csv", "--target", "nope"), Fault.NO_SUCH_COLUMN, "no column 'nope'; it has"),
-    "no such ignored column": (None, (*LABEL, "--ignore", "nope"), Fault.NO_SUCH_COLUMN, "no column 'nope'"),
-    "no such group": (None, (*LABEL, "--group", "nope"), Fault.NO_SUCH_COLUMN, "no column 'nope'"),
-    "no empty cell": (b"x,y\n1,a\n2,b\n", LABEL, NOT_POSSIBLE, "no empty cell"),
-    "no label": (b"x,y\n1,\n2,\n", LABEL, NOT_POSSIBLE, "label some rows"),
-    "one class": (b"x,y\n1,a\n2,a\n3,\n", LABEL, NOT_POSSIBLE, "two classes"),
-    "one row of a class": (b"x,y\n1.5,a\n2.1,a\n3.7,b\n4.2,\n", LABEL, NOT_POSSIBLE, "only one labelled row"),
-    "counts": (b"x,y\n1.5,3\n2.1,3\n3.7,12\n4.2,\n", LABEL, NOT_POSSIBLE, "say --task regression"),
-    "amounts": (b"x,y\n1.5,3 mg\n2.1,4 mg\n3.7,7 mg\n4.2,\n", LABEL, NOT_POSSIBLE, "amounts with a unit"),
-    "one number": (b"x,y\n1.5,3\n4.2,\n", (*LABEL, "--task", "regression"), NOT_POSSIBLE, "Only one row of 'y'"),
-    "no feature": (b"x,y\n1,a\n1,a\n1,b\n1,b\n1,\n", LABEL, NOT_POSSIBLE, "No column is left"),
-    "regression on words": (None, (*LABEL, "--task", "regression"), NOT_POSSIBLE, "needs numbers"),
-    "an unknown task": (None, (*LABEL, "--task", "guess"), BAD_OPTION, "not one of auto"),
-    "an unknown scale": (None, (*LABEL, "--scale", "big"), BAD_OPTION, "not one of auto"),
-    "a source without columns": (None, (*LABEL, "--source", "genes"), BAD_OPTION, "NAME=COLUMNS"),
-    "a source of unknown columns": (None, (*LABEL, "--source", "g=gene_*"), NOT_POSSIBLE, "gene_"),
-    "the input as output": (None, (*LABEL, "-o", "in.csv"), OutputFault.SAME_FILE, "'in.csv' is the input itself"),
-    "an output folder that is not there": (None, (*LABEL, "-o", "no/out.csv"), OutputFault.NOT_WRITABLE, "no folder"),
+    "no such file": (None, ("label", "none.csv", "--target", "y"), ErrorCode.NOT_FOUND, "none.csv"),
+    "a folder": (None, ("label", ".", "--target", "y", "-o", "o.csv"), ErrorCode.NOT_A_TABLE, "folder|irectory"),
+    "an empty file": (b"", LABEL, ErrorCode.EMPTY, "empty"),
+    "a header only": (b"x,y\n", LABEL, ErrorCode.NO_ROWS, "no rows|only a header|row"),
+    "a ragged row": (b"x,y\n1,a\n1,2,3\n2,\n", LABEL, ErrorCode.RAGGED, "Line 3"),
+    "a workbook": (b"PK\x03\x04" + bytes(99), LABEL, ErrorCode.NOT_A_TABLE, "workbook"),
+    "binary noise": (bytes(range(256)) * 9, LABEL, ErrorCode.NOT_A_TABLE, "not a table|table"),
+    "a name twice": (b"x,x,y\n1,2,a\n1,2,\n", LABEL, ErrorCode.BAD_NAMES, "x"),
+    "a cut Parquet file": (b"PAR1" + bytes(50), LABEL, ErrorCode.NOT_A_TABLE, "Parquet"),
+    "no such column": (
+        None,
+        ("label", "in.csv", "--target", "nope"),
+        ErrorCode.NO_SUCH_COLUMN,
+        "no column 'nope'; it has",
+    ),
+    "no such ignored column": (None, (*LABEL, "--ignore", "nope"), ErrorCode.NO_SUCH_COLUMN, "no column 'nope'"),
+    "no such group": (None, (*LABEL, "--group", "nope"), ErrorCode.NO_SUCH_COLUMN, "no column 'nope'"),
+    "no empty cell": (b"x,y\n1,a\n2,b\n", LABEL, ErrorCode.BAD_TARGET, "no empty cell"),
+    "no label": (b"x,y\n1,\n2,\n", LABEL, ErrorCode.BAD_TARGET, "label some rows"),
+    "one class": (b"x,y\n1,a\n2,a\n3,\n", LABEL, ErrorCode.BAD_TARGET, "two classes"),
+    "one row of a class": (b"x,y\n1.5,a\n2.1,a\n3.7,b\n4.2,\n", LABEL, ErrorCode.BAD_TARGET, "only one labelled row"),
+    "counts": (b"x,y\n1.5,3\n2.1,3\n3.7,12\n4.2,\n", LABEL, ErrorCode.BAD_TARGET, "say --task regression"),
+    "amounts": (b"x,y\n1.5,3 mg\n2.1,4 mg\n3.7,7 mg\n4.2,\n", LABEL, ErrorCode.BAD_TARGET, "amounts with a unit"),
+    "one number": (
+        b"x,y\n1.5,3\n4.2,\n",
+        (*LABEL, "--task", "regression"),
+        ErrorCode.BAD_TARGET,
+        "Only one row of 'y'",
+    ),
+    "no feature": (b"x,y\n1,a\n1,a\n1,b\n1,b\n1,\n", LABEL, ErrorCode.NO_FEATURES, "No column is left"),
+    "regression on words": (None, (*LABEL, "--task", "regression"), ErrorCode.BAD_TARGET, "needs numbers"),
+    "an unknown task": (None, (*LABEL, "--task", "guess"), ErrorCode.BAD_OPTION, "not one of auto"),
+    "an unknown scale": (None, (*LABEL, "--scale", "big"), ErrorCode.BAD_OPTION, "not one of auto"),
+    "a source without columns": (None, (*LABEL, "--source", "genes"), ErrorCode.BAD_OPTION, "NAME=COLUMNS"),
+    "a source of unknown columns": (None, (*LABEL, "--source", "g=gene_*"), ErrorCode.BAD_SOURCE, "gene_"),
+    "the input as output": (None, (*LABEL, "-o", "in.csv"), ErrorCode.SAME_FILE, "'in.csv' is the input itself"),
+    "an output folder that is not there": (None, (*LABEL, "-o", "no/out.csv"), ErrorCode.NOT_WRITABLE, "no folder"),
     "an output folder without files": (
         None,
         (*LABEL, "-o", "/proc/o.csv"),
-        OutputFault.NOT_WRITABLE,
+        ErrorCode.NOT_WRITABLE,
         "can be made|no folder",
     ),
-    "a folder as output": (None, (*LABEL, "-o", "sub"), OutputFault.NOT_WRITABLE, "cannot be written"),
-    "a model that cannot be written": (None, (*LABEL, "--model", "no/m.skops"), OutputFault.NOT_WRITABLE, "no folder"),
+    "a folder as output": (None, (*LABEL, "-o", "sub"), ErrorCode.NOT_WRITABLE, "cannot be written"),
+    "a model that cannot be written": (None, (*LABEL, "--model", "no/m.skops"), ErrorCode.NOT_WRITABLE, "no folder"),
     "numbers with thousands": (
         b"x;y\n" + b"".join(b"%d.5;%s\n" % (i * i % 37, f"{950 + 9 * i:,}".encode()) for i in range(30)) + b"2.5;\n",
         LABEL,
-        NOT_POSSIBLE,
+        ErrorCode.BAD_TARGET,
         "'1,004'.*--task classification",
     ),
-    "a spelled-out missing label": (b"x,y\n1,a\n2,b\n3,NA\n", LABEL, NOT_POSSIBLE, "--unlabeled NA"),
+    "a spelled-out missing label": (b"x,y\n1,a\n2,b\n3,NA\n", LABEL, ErrorCode.BAD_TARGET, "--unlabeled NA"),
     "a number that is too large": (
         b"x,y\n1.5,a\n2.1,a\n1.7976931348623157e308,b\n4.2,b\n3.3,\n",
         LABEL,
-        NOT_POSSIBLE,
+        ErrorCode.BAD_FEATURES,
         "'x' holds 1.79769e",
     ),
-    "the target as a source": (None, (*LABEL, "--source", "a=x,y"), NOT_POSSIBLE, "names the target 'y'"),
-    "a source with nothing left": (None, (*LABEL, "--source", "a=id"), NOT_POSSIBLE, "No column of source 'a'"),
-    "CSV as Parquet": (None, (*LABEL, "-o", "out.parquet"), BAD_OPTION, "ends in .parquet, but .* is text"),
-    "commas as tabs": (None, (*LABEL, "-o", "out.tsv"), BAD_OPTION, "ends in .tsv"),
-    "CSV as gzip": (None, (*LABEL, "-o", "out.csv.gz"), BAD_OPTION, "ends in .gz"),
-    "a folder without an output": (None, ("label", ".", "--target", "y"), BAD_OPTION, "name the copy with -o"),
+    "the target as a source": (None, (*LABEL, "--source", "a=x,y"), ErrorCode.BAD_SOURCE, "names the target 'y'"),
+    "a source with nothing left": (None, (*LABEL, "--source", "a=id"), ErrorCode.BAD_SOURCE, "No column of source 'a'"),
+    "CSV as Parquet": (None, (*LABEL, "-o", "out.parquet"), ErrorCode.BAD_OPTION, "ends in .parquet, but .* is text"),
+    "commas as tabs": (None, (*LABEL, "-o", "out.tsv"), ErrorCode.BAD_OPTION, "ends in .tsv"),
+    "CSV as gzip": (None, (*LABEL, "-o", "out.csv.gz"), ErrorCode.BAD_OPTION, "ends in .gz"),
+    "a folder without an output": (
+        None,
+        ("label", ".", "--target", "y"),
+        ErrorCode.BAD_OPTION,
+        "name the copy with -o",
+    ),
     "a pipe without an output": (
         None,
         ("label", "/dev/null", "--target", "y"),
-        BAD_OPTION,
+        ErrorCode.BAD_OPTION,
         "name the copy with -o",
     ),
-    "no such model": (None, ("predict", "none.skops", "in.csv"), NO_MODEL, "'none.skops' cannot be read: No such"),
-    "a model that is none": (None, ("predict", "in.csv", "in.csv", "-o", "o.csv"), NO_MODEL, "not a model file"),
+    "no such model": (
+        None,
+        ("predict", "none.skops", "in.csv"),
+        ErrorCode.BAD_MODEL,
+        "'none.skops' cannot be read: No such",
+    ),
+    "a model that is none": (
+        None,
+        ("predict", "in.csv", "in.csv", "-o", "o.csv"),
+        ErrorCode.BAD_MODEL,
+        "not a model file",
+    ),
     "one group": (
         b"x,g,y\n1.5,c,a\n2.1,c,a\n3.7,c,b\n4.2,c,b\n4.4,d,\n",
         (*LABEL, "--group", "g"),
-        NOT_POSSIBLE,
+        ErrorCode.BAD_GROUPS,
         "group",
     ),
 }
@@ -205,7 +229,7 @@ def test_broken_input_gives_one_sentence_and_leaves_the_folder_as_it_was(case, t
     if content is not None:
         table.write_bytes(content)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    assert run(*arguments) == int(code)
+    assert run(*arguments) == EXIT_CODES[code]
     lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kernelweave: ")]
     assert len(lines) == 1
     assert __import__("re").search(sentence, lines[0])
@@ -219,7 +243,7 @@ def test_a_full_disk_leaves_nothing_behind(table, tmp_path, monkeypatch, capsys)
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
-    assert run("label", table, "--target", "y") == int(OutputFault.NO_SPACE)
+    assert run("label", table, "--target", "y") == EXIT_CODES[ErrorCode.NO_SPACE]
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
     assert "space" in capsys.readouterr().err
 
@@ -238,14 +262,16 @@ def test_a_full_disk_keeps_what_an_earlier_run_wrote(nth, table, tmp_path, monke
             raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", no_space)
-    assert run("label", table, "--target", "y", "-o", outputs[0], "--model", outputs[2]) == int(OutputFault.NO_SPACE)
+    assert (
+        run("label", table, "--target", "y", "-o", outputs[0], "--model", outputs[2]) == EXIT_CODES[ErrorCode.NO_SPACE]
+    )
     assert [path.read_bytes() for path in outputs] == [b"earlier"] * 3
     assert sorted(tmp_path.iterdir()) == sorted([table, *outputs])
 
 
 def test_without_skops_a_model_is_refused_before_the_table_is_read(table, tmp_path, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "skops.io", None)
-    assert run("label", table, "--target", "y", "--model", tmp_path / "m.skops") == BAD_OPTION
+    assert run("label", table, "--target", "y", "--model", tmp_path / "m.skops") == EXIT_CODES[ErrorCode.BAD_OPTION]
     said = capsys.readouterr().err
     assert "pip install 'kernelweave[io]'" in said
     assert "reading the table" not in said
@@ -255,7 +281,10 @@ def test_parquet_keeps_its_kind_and_the_digits_of_small_numbers(tmp_path, capsys
     x = np.random.default_rng(0).normal(size=60)
     frame = pd.DataFrame({"x": x, "y": np.where(np.arange(60) < 40, 3.2e-11 * (x + 5), np.nan)})
     frame.to_parquet(tmp_path / "in.parquet")
-    assert run("label", tmp_path / "in.parquet", "--target", "y", "-o", tmp_path / "out.csv") == BAD_OPTION
+    assert (
+        run("label", tmp_path / "in.parquet", "--target", "y", "-o", tmp_path / "out.csv")
+        == EXIT_CODES[ErrorCode.BAD_OPTION]
+    )
     assert "ends in .csv, but the copy of" in capsys.readouterr().err
     assert run("label", tmp_path / "in.parquet", "--target", "y") == 0
     after = pd.read_parquet(tmp_path / "in.labeled.parquet")
@@ -317,7 +346,7 @@ def test_predict_refuses_a_number_that_is_too_large(table, tmp_path, capsys):
     assert run("label", table, "--target", "y", "--model", tmp_path / "m.skops") == 0
     for cell, sentence in (("1e308", "'x' holds 1e+308"), ("1e149", "'x' has values too large for kernels")):
         other = write(tmp_path / "other.csv", [["1", cell, "0.5", "a"]], header=("id", "x", "z", "kind"))
-        assert run("predict", tmp_path / "m.skops", other) == NOT_POSSIBLE
+        assert run("predict", tmp_path / "m.skops", other) == EXIT_CODES[ErrorCode.BAD_FEATURES]
         assert sentence in capsys.readouterr().err
     assert not (tmp_path / "other.predicted.csv").exists()
 
@@ -367,6 +396,6 @@ def test_a_kill_leaves_no_output_or_the_whole_one(table, tmp_path):
 )
 def test_options_that_contradict_are_refused(options, sentence, table, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    assert run(*LABEL, *options) in (BAD_OPTION, int(OutputFault.SAME_FILE))
+    assert run(*LABEL, *options) in (EXIT_CODES[ErrorCode.BAD_OPTION], EXIT_CODES[ErrorCode.SAME_FILE])
     assert sentence in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]

@@ -4,8 +4,8 @@ import sys
 
 import pytest
 
-from kernelweave.cli.errors import INTERRUPTED, NO_READER
-from kernelweave.files import OutputFault
+from kernelweave.cli.errors import EXIT_CODES, INTERRUPTED, NO_READER
+from kernelweave.errors import ErrorCode
 
 
 def test_without_typer_the_command_says_how_to_install_it():
@@ -34,7 +34,7 @@ def test_a_full_standard_output_is_one_sentence(arguments):
     with open("/dev/full", "w") as full:
         command = [sys.executable, "-m", "kernelweave", *arguments]
         done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == int(OutputFault.NO_SPACE)
+    assert done.returncode == EXIT_CODES[ErrorCode.NO_SPACE]
     assert done.stderr == "kernelweave: The report cannot be printed: No space left on device.\n"
 
 

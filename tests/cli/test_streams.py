@@ -17,9 +17,8 @@ import numpy as np
 import pytest
 
 from kernelweave.cli import streams
-from kernelweave.cli.errors import NO_MODEL, NO_READER
-from kernelweave.files import OutputFault
-from kernelweave.labeling.errors import Fault
+from kernelweave.cli.errors import EXIT_CODES, NO_READER
+from kernelweave.errors import ErrorCode
 
 TESTS = Path(__file__).parents[1]
 ENCODINGS = ["latin-1", "cp1252", "cp437", "cp932", "ascii"]
@@ -113,7 +112,7 @@ def test_a_stream_of_any_encoding_shows_what_it_can(encoding, tmp_path, expected
         ["papers", "report", "nö☃"],
         variables={"PYTHONIOENCODING": encoding},
     )
-    assert codes == [0, 0, 0, 0, int(Fault.NO_SUCH_COLUMN), 4]
+    assert codes == [0, 0, 0, 0, EXIT_CODES[ErrorCode.NO_SUCH_COLUMN], 4]
     shown = done.stdout.decode(encoding).split("\x1e")  # strictly: there is no half character
     said = done.stderr.decode(encoding)
     assert "Traceback" not in said
@@ -190,7 +189,7 @@ def test_whatever_becomes_of_the_streams_the_files_are_written(condition, tmp_pa
         done = command(tmp_path, "label", "in.csv", "--target", TARGET, variables={"PYTHONUTF8": "1"}, **options)
     said = done.stderr or b""
     if kinds[0] == "full":
-        assert done.returncode == int(OutputFault.NO_SPACE)
+        assert done.returncode == EXIT_CODES[ErrorCode.NO_SPACE]
         sentence = "kernelweave: The report cannot be printed: No space left on device; the files are written."
         assert said.decode().splitlines()[-1] == sentence
     else:
@@ -221,7 +220,7 @@ def test_other_commands_do_their_work_without_a_reader(tmp_path):
     ]
     with open(unread_pipe(), "wb") as unread:
         codes, done = several(tmp_path, *commands, stdout=unread, variables={"HOME": str(tmp_path / "none")})
-    assert codes == [0, 0, 0, 0, NO_MODEL, NO_READER, NO_READER]
+    assert codes == [0, 0, 0, 0, EXIT_CODES[ErrorCode.BAD_MODEL], NO_READER, NO_READER]
     assert b"Traceback" not in done.stderr
     assert (tmp_path / "in.predicted.csv").exists()
     assert (tmp_path / "tiny" / "report.html").exists()
@@ -260,7 +259,7 @@ def test_a_limit_of_files_is_one_sentence_and_nothing_is_lost(tmp_path):
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000)),
         variables={"PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"},
     )
-    assert codes == [int(OutputFault.NO_SPACE), 2]
+    assert codes == [EXIT_CODES[ErrorCode.NO_SPACE], 2]
     sentences = [line for line in done.stderr.decode().splitlines() if line.startswith("kernelweave: ")]
     assert sentences == [
         "kernelweave: 'in.labeled.csv.json' cannot be written: File too large.",

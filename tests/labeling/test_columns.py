@@ -184,8 +184,8 @@ def test_named_columns_are_left_out_and_the_target_is_not_read():
     ({"target": "z"}, "no column 'z'; it has 'x', 'y'"),
     ({"target": "y", "ignore": ["w"]}, "no column 'w'"),
     ({"target": "y", "scale": "rows"}, "scale must be one of auto"),
-    ({"target": "y", "sources": {"s": ["gene_*"]}}, "no column is called 'gene_\\*'"),
-    ({"target": "y", "sources": {"s": ["x"], "t": ["*"]}}, "claimed by the sources 's' and 't'"),
+    ({"target": "y", "sources": {"s": ["gene_*"]}}, "names 'gene_\\*', which the table does not have"),
+    ({"target": "y", "sources": {"s": ["x"], "t": ["*"]}}, "is in two sources, 's' and 't'"),
 ])  # fmt: skip
 def test_wrong_names_are_named(options, message):
     with pytest.raises(ValueError, match=message):
@@ -193,7 +193,7 @@ def test_wrong_names_are_named(options, message):
 
 
 def test_repeated_names_and_tables_without_a_use_are_refused():
-    with pytest.raises(ValueError, match="more than one column called 'x'"):
+    with pytest.raises(ValueError, match="more than one column 'x'"):
         plan_columns(pd.DataFrame([["1", "2", "3"]], columns=["x", "x", "y"]), target="y")
     with pytest.raises(ValueError, match=r"No column is left to learn from .*'x': constant"):
         make_encoder(plan_columns(pd.DataFrame({"x": cycle("1"), "y": ""}), target="y"))

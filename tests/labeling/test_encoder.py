@@ -76,7 +76,9 @@ def test_new_tables_may_have_other_levels_orders_and_further_columns_but_must_ha
     with pytest.raises(ValueError, match="lacks the columns 'size', 'city'; it has 'count', 'smoker', 'seen', 'y'"):
         encoder.transform(frame.drop(columns=["size", "city"]))
     for name, cell in (("size", "big"), ("smoker", "perhaps"), ("seen", "yesterday")):
-        with pytest.raises(ValueError, match=f"Column '{name}' was read as .* now holds '{cell}'"):
+        with pytest.raises(
+            ValueError, match=f"Column '{name}' was .* in the table that was learned from, and here it holds '{cell}'"
+        ):
             encoder.transform(frame.assign(**{name: cell}))
 
 

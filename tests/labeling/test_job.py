@@ -4,8 +4,8 @@ import pytest
 from sklearn.datasets import load_wine
 from sklearn.exceptions import ConvergenceWarning
 
+from kernelweave.errors import KernelweaveError
 from kernelweave.labeling.job import LabelingOptions, _Clock, _Folds, _Numbers, fill_labels, in_options
-from kernelweave.labeling.target import LabelingError
 
 
 def silent(what, share):
@@ -104,7 +104,7 @@ def test_groups_are_held_out_whole():
     report = fill(frame, cells, empty, group="clinic").report
     assert "clinic" in report["columns"]["left_out"]
     one = frame.assign(clinic="c")
-    with pytest.raises(LabelingError, match="two groups"):
+    with pytest.raises(KernelweaveError, match="two groups"):
         fill(one, cells, empty, group="clinic")
 
 
@@ -151,19 +151,19 @@ def test_stages_are_told_in_order():
 def test_a_target_that_cannot_be_learned_is_refused(change, message):
     frame, cells, empty, _ = table()
     cells, empty = change(cells, empty)
-    with pytest.raises(LabelingError, match=message):
+    with pytest.raises(KernelweaveError, match=message):
         fill(frame, cells.astype(object), empty)
 
 
 def test_no_column_to_learn_from_is_refused():
     frame, cells, empty, _ = table()
-    with pytest.raises(LabelingError, match="No column is left to learn from"):
+    with pytest.raises(KernelweaveError, match="No column is left to learn from"):
         fill(frame, cells, empty, ignore=["a", "b", "kind"])
 
 
 def test_regression_on_words_is_refused():
     frame, cells, empty, _ = table()
-    with pytest.raises(LabelingError, match="Regression needs numbers"):
+    with pytest.raises(KernelweaveError, match="Regression needs numbers"):
         fill(frame, cells, empty, task="regression")
 
 
@@ -229,7 +229,7 @@ def numeric(write, n=80, n_labeled=60, seed=0):
 )
 def test_thousands_in_the_target_are_refused_and_the_way_out_named(write):
     frame, cells, empty, _ = numeric(write)
-    with pytest.raises(LabelingError, match=r"between thousands or before decimals.*--task classification"):
+    with pytest.raises(KernelweaveError, match=r"between thousands or before decimals.*--task classification"):
         fill(frame, cells, empty)
 
 
@@ -264,7 +264,7 @@ def test_small_and_large_numbers_keep_their_digits(write):
 
 def test_numbers_too_large_to_be_squared_are_refused():
     frame, cells, empty, _ = numeric(lambda v: f"{v * 1e200:.3e}")
-    with pytest.raises(LabelingError, match=r"'y' holds .*e\+201; numbers beyond 1e\+150"):
+    with pytest.raises(KernelweaveError, match=r"'y' holds .*e\+201; numbers beyond 1e\+150"):
         fill(frame, cells, empty)
 
 
@@ -273,7 +273,7 @@ def test_numbers_too_large_to_be_squared_are_refused():
 def test_a_feature_too_large_to_be_squared_is_named(value, scale):
     frame, cells, empty, _ = table()
     frame.loc[3, "b"] = value
-    with pytest.raises(LabelingError, match=r"'b' holds .*Correct or empty such cells"):
+    with pytest.raises(KernelweaveError, match=r"'b' holds .*Correct or empty such cells"):
         fill(frame, cells, empty, scale=scale)
 
 
@@ -281,7 +281,7 @@ def test_a_feature_too_large_for_kernels_is_named():
     frame, cells, empty, _ = table()
     frame.loc[3, "b"] = "1e120"
     assert fill(frame, cells, empty).report["rows_filled"] == 45  # standardised it is harmless
-    with pytest.raises(LabelingError, match="column 'b' has values too large for kernels"):
+    with pytest.raises(KernelweaveError, match="column 'b' has values too large for kernels"):
         fill(frame, cells, empty, scale="none")
 
 
@@ -289,12 +289,12 @@ def test_a_spelled_out_missing_number_names_the_option():
     frame, cells, empty, _ = numeric(lambda v: f"{v:.2f}")
     spelled = np.where(empty, "n/a", cells).astype(object)
     with pytest.raises(
-        LabelingError, match=r"no empty cell: .*if 'n/a' marks a row without a label, .*--unlabeled n/a"
+        KernelweaveError, match=r"no empty cell: .*if 'n/a' marks a row without a label, .*--unlabeled n/a"
     ):
         fill(frame, spelled, np.zeros_like(empty))
     half = np.where(np.arange(80) < 5, "NA", cells).astype(object)
     for task in ("auto", "regression"):
-        with pytest.raises(LabelingError, match=r"numbers and other texts: if 'NA' marks .*--unlabeled NA"):
+        with pytest.raises(KernelweaveError, match=r"numbers and other texts: if 'NA' marks .*--unlabeled NA"):
             fill(frame, half, empty, task=task)
 
 
@@ -322,7 +322,7 @@ def test_one_number_is_not_enough_and_two_are(group):
     frame = frame.assign(g=[f"c{i % 4}" for i in range(20)])
     assert fill(frame, cells, empty, task="regression", group=group).report["rows_labeled"] == 2
     cells[1], empty[1] = "", True
-    with pytest.raises(LabelingError, match="Only one row of 'y' has a number; label more rows"):
+    with pytest.raises(KernelweaveError, match="Only one row of 'y' has a number; label more rows"):
         fill(frame, cells, empty, task="regression", group=group)
 
 
@@ -346,7 +346,7 @@ def test_a_class_that_looks_like_a_missing_value_is_told():
 def test_a_mix_of_dots_and_commas_is_refused_as_numbers():
     frame, cells, empty, _ = numeric(lambda v: f"{v:.2f}")
     cells[:5] = [text.replace(".", ",") for text in cells[:5]]
-    with pytest.raises(LabelingError, match="Regression needs numbers, and 'y' holds dots and commas too"):
+    with pytest.raises(KernelweaveError, match="Regression needs numbers, and 'y' holds dots and commas too"):
         fill(frame, cells, empty, task="regression")
 
 
@@ -362,9 +362,9 @@ def test_a_column_that_a_source_loses_is_told():
     frame = frame.assign(id=[str(i) for i in range(90)])
     report = fill(frame, cells, empty, sources={"left": ["a", "id"], "right": ["b"]}).report
     assert any("Source 'left' does without 'id', left out as ID-like" in note for note in report["warnings"])
-    with pytest.raises(LabelingError, match="No column of source 'left' is left to learn from: id \\(ID-like"):
+    with pytest.raises(KernelweaveError, match="No column of source 'left' is left to learn from: id \\(ID-like"):
         fill(frame, cells, empty, sources={"left": ["id"], "right": ["b"]})
-    with pytest.raises(LabelingError, match="Source 'left' names the target 'y'"):
+    with pytest.raises(KernelweaveError, match="Source 'left' names the target 'y'"):
         fill(frame, cells, empty, sources={"left": ["y", "a"]})
     fill(frame, cells, empty, sources={"all": ["*"]})  # a pattern means what there is to learn from
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from kernelweave.labeling.errors import Fault, TableError
+from kernelweave.errors import ErrorCode, KernelweaveError
 from kernelweave.labeling.table import is_empty, read_table, write_filled
 
 PARQUET = {
@@ -66,9 +66,9 @@ def test_a_parquet_cell_takes_only_what_its_type_can_hold(tmp_path):
     table = read_table(tmp_path / "in.parquet")
     assert is_empty(table, "y", "-1").tolist() == [False, True, True]
     for name, text, message in [("y", "2.5", "holds int64"), ("z", "1", "holds list")]:
-        with pytest.raises(TableError, match=message) as caught:
+        with pytest.raises(KernelweaveError, match=message) as caught:
             write_filled(table, name, [None, text, None], {}, tmp_path / "out.parquet")
-        assert caught.value.code is Fault.UNSUPPORTED
+        assert caught.value.code is ErrorCode.UNSUPPORTED
     assert os.listdir(tmp_path) == ["in.parquet"]
 
 
@@ -85,11 +85,12 @@ def test_an_index_of_pandas_is_a_column_and_comes_back_as_an_index(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "columns, code", [(["x", "x"], Fault.BAD_NAMES), (["x", ""], Fault.BAD_NAMES), (["x", "y"], Fault.NO_ROWS)]
+    "columns, code",
+    [(["x", "x"], ErrorCode.BAD_NAMES), (["x", ""], ErrorCode.BAD_NAMES), (["x", "y"], ErrorCode.NO_ROWS)],
 )
 def test_a_parquet_file_needs_names_and_rows(tmp_path, columns, code):
-    rows = 0 if code is Fault.NO_ROWS else 2
+    rows = 0 if code is ErrorCode.NO_ROWS else 2
     pq.write_table(pa.table([pa.array([1] * rows, pa.int64())] * 2, names=columns), tmp_path / "in.parquet")
-    with pytest.raises(TableError) as caught:
+    with pytest.raises(KernelweaveError) as caught:
         read_table(tmp_path / "in.parquet")
     assert caught.value.code is code

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kernelweave.files import OutputError, OutputFault
-from kernelweave.labeling.errors import Fault, TableError
+from kernelweave.errors import ErrorCode, KernelweaveError
 from kernelweave.labeling.table import is_empty, read_table, write_filled
 
 ODD = ["", "", "007", "1.10", "1e5", "NA", "None", "nan", " ", " x ", "a,b", "a;b", "a\tb", "a|b", "two\nlines", "\r\n"]
@@ -142,23 +141,23 @@ def test_a_cell_that_is_not_empty_is_never_filled(tmp_path):
 
 
 BROKEN = {
-    "empty": (b"", Fault.EMPTY, "is empty"),
-    "blank lines": (b"\r\n\n", Fault.EMPTY, "is empty"),
-    "mark only": (b"\xef\xbb\xbf", Fault.EMPTY, "is empty"),
-    "header only": (b"x,y\n", Fault.NO_ROWS, "no rows"),
-    "short row": (b'x,y\n"1\r\n",2\r3\n', Fault.RAGGED, r"Line 4 of .* has 1 cell\(s\) where the header has 2"),
-    "long row": (b"x,y\n1,2\n\n3,4,5\n", Fault.RAGGED, r"Line 4 of .* has 3 cell\(s\) where the header has 2"),
-    "same name twice": (b"x,y,x\n1,2,3\n", Fault.BAD_NAMES, "more than one column 'x'"),
-    "no name": (b"x,,z\n1,2,3\n", Fault.BAD_NAMES, "Column 2 of .* has no name"),
-    "open quote": (b'x,y\n1,2\n"3,4\n5,6\n', Fault.NOT_A_TABLE, "opens in line 3 of .* never closed"),
-    "zeros": (b"x,y\n1,\0\n", Fault.NOT_A_TABLE, "neither text nor Parquet"),
-    "noise": (bytes(range(1, 256)) * 9, Fault.NOT_A_TABLE, "neither text nor Parquet"),
-    "workbook": (b"PK\x03\x04\x14\0\x06\0", Fault.NOT_A_TABLE, "Excel workbook"),
-    "gzip": (b"\x1f\x8b\x08\0\0", Fault.NOT_A_TABLE, "gzip"),
-    "half of a Parquet file": (b"PAR1\x15\0\x15", Fault.NOT_A_TABLE, "broken Parquet"),
-    "no Parquet between the marks": (b"PAR1\x15\0\x15PAR1", Fault.NOT_A_TABLE, "broken Parquet"),
-    "broken UTF-8": (b"\xef\xbb\xbfx,y\n\xff,2\n", Fault.UNDECODABLE, "utf-8-sig"),
-    "broken UTF-16": (b"\xff\xfex\0,\0y\0\n\0\0\xd8", Fault.UNDECODABLE, "utf-16-le"),
+    "empty": (b"", ErrorCode.EMPTY, "is empty"),
+    "blank lines": (b"\r\n\n", ErrorCode.EMPTY, "is empty"),
+    "mark only": (b"\xef\xbb\xbf", ErrorCode.EMPTY, "is empty"),
+    "header only": (b"x,y\n", ErrorCode.NO_ROWS, "no rows"),
+    "short row": (b'x,y\n"1\r\n",2\r3\n', ErrorCode.RAGGED, r"Line 4 of .* has 1 cell\(s\) where the header has 2"),
+    "long row": (b"x,y\n1,2\n\n3,4,5\n", ErrorCode.RAGGED, r"Line 4 of .* has 3 cell\(s\) where the header has 2"),
+    "same name twice": (b"x,y,x\n1,2,3\n", ErrorCode.BAD_NAMES, "more than one column 'x'"),
+    "no name": (b"x,,z\n1,2,3\n", ErrorCode.BAD_NAMES, "Column 2 of .* has no name"),
+    "open quote": (b'x,y\n1,2\n"3,4\n5,6\n', ErrorCode.NOT_A_TABLE, "opens in line 3 of .* never closed"),
+    "zeros": (b"x,y\n1,\0\n", ErrorCode.NOT_A_TABLE, "neither text nor Parquet"),
+    "noise": (bytes(range(1, 256)) * 9, ErrorCode.NOT_A_TABLE, "neither text nor Parquet"),
+    "workbook": (b"PK\x03\x04\x14\0\x06\0", ErrorCode.NOT_A_TABLE, "Excel workbook"),
+    "gzip": (b"\x1f\x8b\x08\0\0", ErrorCode.NOT_A_TABLE, "gzip"),
+    "half of a Parquet file": (b"PAR1\x15\0\x15", ErrorCode.NOT_A_TABLE, "broken Parquet"),
+    "no Parquet between the marks": (b"PAR1\x15\0\x15PAR1", ErrorCode.NOT_A_TABLE, "broken Parquet"),
+    "broken UTF-8": (b"\xef\xbb\xbfx,y\n\xff,2\n", ErrorCode.UNDECODABLE, "utf-8-sig"),
+    "broken UTF-16": (b"\xff\xfex\0,\0y\0\n\0\0\xd8", ErrorCode.UNDECODABLE, "utf-16-le"),
 }
 
 
@@ -166,7 +165,7 @@ BROKEN = {
 def test_a_broken_table_gets_one_sentence(tmp_path, kind):
     content, code, message = BROKEN[kind]
     (tmp_path / "in.csv").write_bytes(content)
-    with pytest.raises(TableError, match=message) as caught:
+    with pytest.raises(KernelweaveError, match=message) as caught:
         read_table(tmp_path / "in.csv")
     assert caught.value.code is code
     assert str(caught.value).endswith(".")
@@ -175,21 +174,21 @@ def test_a_broken_table_gets_one_sentence(tmp_path, kind):
 
 def test_what_is_no_readable_file_gets_one_sentence(tmp_path, monkeypatch):
     def code_of(path):
-        with pytest.raises(TableError, match=r"cannot be read: [\w ]+\.$") as caught:
+        with pytest.raises(KernelweaveError, match=r"cannot be read: [\w ]+\.$") as caught:
             read_table(path)
         return caught.value.code
 
     (tmp_path / "in.csv").write_bytes(b"x,y\n1,2\n")
-    assert code_of(tmp_path / "none.csv") is Fault.NOT_FOUND
-    assert code_of(tmp_path) is Fault.NOT_A_TABLE
-    assert code_of(tmp_path / "in.csv" / "none") is Fault.UNREADABLE
-    assert code_of("a\0b") is Fault.UNREADABLE
+    assert code_of(tmp_path / "none.csv") is ErrorCode.NOT_FOUND
+    assert code_of(tmp_path) is ErrorCode.NOT_A_TABLE
+    assert code_of(tmp_path / "in.csv" / "none") is ErrorCode.UNREADABLE
+    assert code_of("a\0b") is ErrorCode.UNREADABLE
 
     def refuse(path):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("pathlib.Path.read_bytes", refuse)  # root may read everything
-    assert code_of(tmp_path / "in.csv") is Fault.UNREADABLE
+    assert code_of(tmp_path / "in.csv") is ErrorCode.UNREADABLE
 
 
 def small(folder, content=b"x,y\n\xe9,\n"):
@@ -206,31 +205,31 @@ def test_outputs_that_cannot_be_are_refused_and_nothing_is_left(tmp_path, monkey
     before = sorted(os.listdir(tmp_path))
 
     def code_of(out, value=None, extra=None):
-        with pytest.raises((TableError, OutputError)) as caught:
+        with pytest.raises(KernelweaveError) as caught:
             write_filled(table, "y", [value], extra or {}, tmp_path / out)
         assert sorted(os.listdir(tmp_path)) == before
         assert (tmp_path / "in.csv").read_bytes() == b"x,y\n\xe9,\n"
         return caught.value.code
 
     for same in ("in.csv", "link.csv", "hard.csv", "folder/../in.csv"):
-        assert code_of(same) is OutputFault.SAME_FILE
+        assert code_of(same) is ErrorCode.SAME_FILE
     for wrong in ("folder", "none/out.csv", "pipe", "in.csv/out.csv", "n" * 300):
-        assert code_of(wrong) is OutputFault.NOT_WRITABLE
-    assert code_of("out.csv", value="漢") is Fault.UNENCODABLE
-    assert code_of("out.csv", extra={"漢": [""]}) is Fault.UNENCODABLE
-    assert code_of("out.csv", extra={"x": [""]}) is Fault.BAD_NAMES
+        assert code_of(wrong) is ErrorCode.NOT_WRITABLE
+    assert code_of("out.csv", value="漢") is ErrorCode.UNENCODABLE
+    assert code_of("out.csv", extra={"漢": [""]}) is ErrorCode.UNENCODABLE
+    assert code_of("out.csv", extra={"x": [""]}) is ErrorCode.BAD_NAMES
     with monkeypatch.context() as patch:
         patch.setattr(os, "access", lambda path, mode: False)
         (tmp_path / "old.csv").write_bytes(b"")
         before.append("old.csv")
         before.sort()
-        assert code_of("old.csv") is OutputFault.NOT_WRITABLE
+        assert code_of("old.csv") is ErrorCode.NOT_WRITABLE
 
     def refuse(dir):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
-    assert code_of("out.csv") is OutputFault.NOT_WRITABLE
+    assert code_of("out.csv") is ErrorCode.NOT_WRITABLE
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet"])
@@ -242,11 +241,11 @@ def test_a_full_disk_is_said_and_nothing_is_left(tmp_path, kind):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))  # Python ignores the signal and gets an error
     try:
-        with pytest.raises(OutputError, match="cannot be written: File too large") as caught:
+        with pytest.raises(KernelweaveError, match="cannot be written: File too large") as caught:
             write_filled(table, "y", [None] * 3000, {}, tmp_path / "out")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert caught.value.code is OutputFault.NO_SPACE
+    assert caught.value.code is ErrorCode.NO_SPACE
     assert os.listdir(tmp_path) == [path.name]
 
 

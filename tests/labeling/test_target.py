@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
+from kernelweave.errors import KernelweaveError
 from kernelweave.labeling.target import (
-    LabelingError,
     check_spelling,
     count_classes,
     doubts,
@@ -22,10 +22,10 @@ def test_blanks_around_a_text_do_not_count():
 
 def test_a_column_without_an_empty_cell_is_refused_and_the_marker_named():
     empty = np.zeros(4, dtype=bool)
-    with pytest.raises(LabelingError, match=r"'y' has no empty cell: there is nothing to fill in\.$"):
+    with pytest.raises(KernelweaveError, match=r"'y' has no empty cell: there is nothing to fill in\.$"):
         require_empty(texts("a", "b", "a", "b"), empty, "y")
     for marker, option in (("n/a", "n/a"), ("?", "'[?]'"), ("Unknown ", "Unknown"), ("-1", "-1")):
-        with pytest.raises(LabelingError, match=f"marks a row without a label, .*--unlabeled {option}"):
+        with pytest.raises(KernelweaveError, match=f"marks a row without a label, .*--unlabeled {option}"):
             require_empty(texts("a", "b", marker, marker), empty, "y")
     require_empty(texts("a", "b", "", ""), np.array([False, False, True, True]), "y")
 
@@ -33,7 +33,7 @@ def test_a_column_without_an_empty_cell_is_refused_and_the_marker_named():
 def test_numbers_that_may_be_others_are_refused_unless_they_are_classes():
     labels = texts(*(f"{950 + 9 * i:,}" for i in range(30)))
     for task in ("auto", "regression"):
-        with pytest.raises(LabelingError, match="'1,004', whose mark may stand between thousands"):
+        with pytest.raises(KernelweaveError, match="'1,004', whose mark may stand between thousands"):
             check_spelling(labels, task, "y")
     check_spelling(labels, "classification", "y")
     check_spelling(texts("1,067", "999"), "auto", "y")  # two of them are classes
@@ -42,7 +42,7 @@ def test_numbers_that_may_be_others_are_refused_unless_they_are_classes():
 @pytest.mark.parametrize("marker", ["NA", "unknown"])
 def test_a_missing_number_that_is_spelled_out_is_refused(marker):
     labels = texts(marker, *(str(i / 10) for i in range(30)))
-    with pytest.raises(LabelingError, match=f"numbers and other texts: if '{marker}' marks"):
+    with pytest.raises(KernelweaveError, match=f"numbers and other texts: if '{marker}' marks"):
         check_spelling(labels, "auto", "y")
     check_spelling(labels[1:], "auto", "y")
     check_spelling(texts(marker, "1", "2", "1"), "auto", "y")  # classes
@@ -69,7 +69,7 @@ def test_classes_are_counted():
     ],
 )
 def test_what_cannot_be_classes_is_refused_with_the_way_out(labels, sentence):
-    with pytest.raises(LabelingError, match=sentence):
+    with pytest.raises(KernelweaveError, match=sentence):
         count_classes(texts(*labels), "y")
 
 

@@ -2,15 +2,48 @@
 
 from __future__ import annotations
 
-# Exit codes below 10 are the command's own; those of tables and outputs are Fault and OutputFault. The last two are
-# those that a shell gives a command which Ctrl-C or the end of its reader has stopped.
-BAD_OPTION, NOT_POSSIBLE, NO_MODEL, INTERRUPTED, NO_READER = 2, 3, 4, 130, 141
-NO_RECORDS, FAILED_CELLS = 4, 5  # of ``kernelweave papers``
+from ..errors import ErrorCode, KernelweaveError
+from ..files import is_full, reason
+
+NOT_POSSIBLE = 3  # the table or the computer does not allow it
+INTERRUPTED, NO_READER = 130, 141  # those that a shell gives a command stopped by Ctrl-C, or by the end of its reader
+# Scripts know these numbers; the next free one is 24.
+EXIT_CODES = {
+    ErrorCode.BAD_OPTION: 2,
+    ErrorCode.BAD_TARGET: NOT_POSSIBLE,
+    ErrorCode.NO_FEATURES: NOT_POSSIBLE,
+    ErrorCode.BAD_FEATURES: NOT_POSSIBLE,
+    ErrorCode.BAD_SOURCE: NOT_POSSIBLE,
+    ErrorCode.BAD_GROUPS: NOT_POSSIBLE,
+    ErrorCode.BAD_MODEL: 4,
+    ErrorCode.NO_RECORDS: 4,
+    ErrorCode.FAILED_CELLS: 5,
+    ErrorCode.NOT_FOUND: 10,
+    ErrorCode.UNREADABLE: 11,
+    ErrorCode.NOT_A_TABLE: 12,
+    ErrorCode.EMPTY: 13,
+    ErrorCode.NO_ROWS: 14,
+    ErrorCode.RAGGED: 15,
+    ErrorCode.BAD_NAMES: 16,
+    ErrorCode.UNDECODABLE: 17,
+    ErrorCode.NO_SUCH_COLUMN: 18,
+    ErrorCode.UNSUPPORTED: 19,
+    ErrorCode.UNENCODABLE: 20,
+    ErrorCode.NOT_WRITABLE: 21,
+    ErrorCode.NO_SPACE: 22,
+    ErrorCode.SAME_FILE: 23,
+    ErrorCode.INTERRUPTED: INTERRUPTED,
+}
 
 
-class CommandError(Exception):
-    """One sentence for the user, with an exit code."""
-
-    def __init__(self, code: int, message: str):
-        super().__init__(message)
-        self.code = code
+def describe_failure(error: KernelweaveError | KeyboardInterrupt | MemoryError | OSError) -> tuple[int, str]:
+    """Return the exit code and the sentence of an error that the command does not survive."""
+    if isinstance(error, KernelweaveError):
+        return EXIT_CODES[error.code], str(error)
+    if isinstance(error, KeyboardInterrupt):
+        return INTERRUPTED, "Interrupted; nothing was written."
+    if isinstance(error, MemoryError):
+        return NOT_POSSIBLE, "There is not enough memory for this table; leave columns out with --ignore."
+    where = "" if error.filename is None else f" ('{error.filename}')"  # a folder for temporary files, say
+    code = EXIT_CODES[ErrorCode.NO_SPACE] if is_full(error) else NOT_POSSIBLE
+    return code, f"The operating system reports an error: {reason(error)}{where}."

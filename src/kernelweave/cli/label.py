@@ -14,14 +14,13 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
-from ..files import OutputError, OutputFault, check_output, reason, write_all
-from ..labeling.errors import Fault, TableError
+from ..errors import ErrorCode, KernelweaveError
+from ..files import check_output, reason, write_all
 from ..labeling.job import Labeling, LabelingOptions, encode, fill_labels
 from ..labeling.table import Table, is_empty, read_table, write_filled
 from ..labeling.target import require_empty
 from ..persistence import load_with_about, pack, require_skops
 from .display import as_json, show_report, stages
-from .errors import BAD_OPTION, NO_MODEL, CommandError
 from .streams import as_text, can_show, work_is_done
 
 # What the name of an output promises; the copy is of the table's own kind, so another promise is refused.
@@ -62,11 +61,13 @@ def label(
         check_output(path, table)
     _require_distinct(outputs)
     if time_limit is not None and not 0 < time_limit < math.inf:
-        raise CommandError(BAD_OPTION, f"--time-limit {time_limit:g} is not a positive number of seconds.")
+        raise KernelweaveError(
+            f"--time-limit {time_limit:g} is not a positive number of seconds.", ErrorCode.BAD_OPTION
+        )
     if model is not None:
         _require_skops()
     if seed < 0:
-        raise CommandError(BAD_OPTION, f"--seed {seed} is negative; any whole number from 0 on will do.")
+        raise KernelweaveError(f"--seed {seed} is negative; any whole number from 0 on will do.", ErrorCode.BAD_OPTION)
     options = LabelingOptions(
         target=target,
         task=task,
@@ -82,7 +83,8 @@ def label(
         stage("reading the table", 0.0)
         data = read_table(table)
         _require_kind(data, out)
-        _require_columns(data, [target, *options.id_columns, *options.ignore, *([group] if group else [])])
+        for name in (target, *options.id_columns, *options.ignore, *([group] if group else [])):
+            data.position(name)
         empty = is_empty(data, target, unlabeled)
         done = fill_labels(data.frame(), data.column(target), empty, options, stage)
         stage("writing", 0.98)
@@ -114,9 +116,9 @@ def predict(
     try:
         pipeline, about_model = load_with_about(model)
     except OSError as error:
-        raise CommandError(NO_MODEL, f"'{model}' cannot be read: {reason(error)}.") from None
+        raise KernelweaveError(f"'{model}' cannot be read: {reason(error)}.", ErrorCode.BAD_MODEL) from None
     except ValueError as error:
-        raise CommandError(NO_MODEL, str(error)) from None
+        raise KernelweaveError(str(error), ErrorCode.BAD_MODEL) from None
     with stages() as stage:
         stage("reading the table", 0.0)
         data = read_table(table)
@@ -153,7 +155,9 @@ def _sources(texts: Sequence[str]) -> dict[str, list[str]]:
     for text in texts:
         name, separator, columns = text.partition("=")
         if not (name and separator and columns):
-            raise CommandError(BAD_OPTION, f"--source {text!r} is not NAME=COLUMNS, such as genes=gene_* or lab=a,b.")
+            raise KernelweaveError(
+                f"--source {text!r} is not NAME=COLUMNS, such as genes=gene_* or lab=a,b.", ErrorCode.BAD_OPTION
+            )
         sources.setdefault(name, []).extend(columns.split(","))
     return sources
 
@@ -162,9 +166,8 @@ def _require_distinct(paths: Sequence[Path]) -> None:
     seen: set[str] = set()
     for path in paths:
         if (real := os.path.realpath(path)) in seen:
-            raise OutputError(
-                OutputFault.SAME_FILE, f"'{path}' is named twice; a file is never overwritten by another output."
-            )
+            message = f"'{path}' is named twice; give each file of the command a name of its own."
+            raise KernelweaveError(message, ErrorCode.SAME_FILE)
         seen.add(real)
 
 
@@ -172,7 +175,9 @@ def _beside(table: Path, what: str) -> Path:
     """Return where the copy goes if nobody says."""
     folder = table.absolute().parent
     if (table.exists() and not table.is_file()) or {Path("/dev"), Path("/proc")} & {folder, *folder.parents}:
-        raise CommandError(BAD_OPTION, f"'{table}' is not a file that a copy can lie beside; name the copy with -o.")
+        raise KernelweaveError(
+            f"'{table}' is not a file that a copy can lie beside; name the copy with -o.", ErrorCode.BAD_OPTION
+        )
     return table.with_name(f"{table.stem}.{what}{table.suffix}")
 
 
@@ -183,10 +188,10 @@ def _require_kind(data: Table, out: Path) -> None:
     if getattr(data, "delimiter", "") == "\t":
         kind = "text with tabs"
     if suffix != data.path.suffix.lower() and (suffix in OTHER_KINDS or KINDS.get(suffix, kind) != kind):
-        raise CommandError(
-            BAD_OPTION,
-            f"The output '{out}' ends in {suffix}, but the copy of '{data.path}' is {kind} as the table is, so that no "
-            "cell changes. Give it the ending of the table.",
+        raise KernelweaveError(
+            f"The output '{out}' ends in {suffix}, but the copy of '{data.path}' is {kind}, like the table itself, so "
+            "that no cell changes. Give the output the ending of the table.",
+            ErrorCode.BAD_OPTION,
         )
 
 
@@ -194,19 +199,12 @@ def _require_skops() -> None:
     try:
         require_skops()
     except ImportError as error:
-        raise CommandError(BAD_OPTION, str(error)) from None
+        raise KernelweaveError(str(error), ErrorCode.BAD_OPTION) from None
 
 
 def _require(value: str, allowed: tuple[str, ...], option: str) -> None:
     if value not in allowed:
-        raise CommandError(BAD_OPTION, f"{option} {value!r} is not one of {', '.join(allowed)}.")
-
-
-def _require_columns(data: Table, names: list[str]) -> None:
-    for name in names:
-        if name not in data.names:
-            shown = ", ".join(repr(known) for known in data.names[:8]) + (", …" if len(data.names) > 8 else "")
-            raise TableError(Fault.NO_SUCH_COLUMN, f"The table has no column {name!r}; it has {shown}.")
+        raise KernelweaveError(f"{option} {value!r} is not one of {', '.join(allowed)}.", ErrorCode.BAD_OPTION)
 
 
 def _free_names(extra: dict[str, Any], taken: list[str]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import sys
 import threading
 from types import FrameType
 
-from .errors import INTERRUPTED, NO_READER, NOT_POSSIBLE, CommandError
+from .errors import EXIT_CODES, INTERRUPTED, NO_READER, describe_failure
 from .streams import guarded, open_closed
 
 open_closed()
@@ -23,9 +23,8 @@ if _can_be_interrupted:
 try:
     import typer
 
-    from ..files import OutputError, OutputFault, is_full, reason
-    from ..labeling.errors import TableError
-    from ..labeling.target import LabelingError
+    from ..errors import ErrorCode, KernelweaveError
+    from ..files import reason
     from .label import label, predict
     from .papers import app as papers
 except ImportError as missing:  # pragma: no cover - tested in a process of its own
@@ -56,7 +55,7 @@ def main() -> None:
             sys.exit(0 if output.work_is_done else NO_READER)
         if output.failure is not None:
             rest = "; the files are written" if output.work_is_done else ""
-            _fail(int(OutputFault.NO_SPACE), f"The report cannot be printed: {reason(output.failure)}{rest}.")
+            _fail(EXIT_CODES[ErrorCode.NO_SPACE], f"The report cannot be printed: {reason(output.failure)}{rest}.")
 
 
 def _run() -> None:
@@ -65,19 +64,9 @@ def _run() -> None:
     except SystemExit as stop:  # typer turns Ctrl-C into an exit without a word
         if stop.code != INTERRUPTED:
             raise
-        _fail(INTERRUPTED, "Interrupted; nothing was written.")
-    except (TableError, OutputError, CommandError) as error:
-        _fail(int(error.code), str(error))
-    except LabelingError as error:
-        _fail(NOT_POSSIBLE, str(error))
-    except KeyboardInterrupt:
-        _fail(INTERRUPTED, "Interrupted; nothing was written.")
-    except MemoryError:
-        _fail(NOT_POSSIBLE, "There is not enough memory for this table; leave columns out with --ignore.")
-    except OSError as error:  # a folder for temporary files, say
-        where = "" if error.filename is None else f" ('{error.filename}')"
-        code = int(OutputFault.NO_SPACE) if is_full(error) else NOT_POSSIBLE
-        _fail(code, f"The system refused: {reason(error)}{where}.")
+        _fail(*describe_failure(KeyboardInterrupt()))
+    except (KernelweaveError, KeyboardInterrupt, MemoryError, OSError) as error:
+        _fail(*describe_failure(error))
 
 
 @app.callback()

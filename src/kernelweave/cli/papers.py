@@ -17,8 +17,8 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Lines
 
+from ..errors import ErrorCode, KernelweaveError
 from ..files import atomic_write, reason
-from .errors import BAD_OPTION, FAILED_CELLS, INTERRUPTED, NO_RECORDS, CommandError
 from .streams import work_is_done
 
 if TYPE_CHECKING:
@@ -65,39 +65,46 @@ def run(
     papers = _chosen(paper)
     kind, number = _item(table, figure)
     if trials is not None and trials < 1:
-        raise CommandError(BAD_OPTION, f"--trials {trials} is not a whole number from 1 on.")
+        raise KernelweaveError(f"--trials {trials} is not a whole number from 1 on.", ErrorCode.BAD_OPTION)
     if jobs is not None and jobs < 1:
-        raise CommandError(BAD_OPTION, f"--jobs {jobs} is not a whole number from 1 on.")
+        raise KernelweaveError(f"--jobs {jobs} is not a whole number from 1 on.", ErrorCode.BAD_OPTION)
     for name in with_ or ():
         try:
             given = outside(name)
         except ValueError as error:
-            raise CommandError(BAD_OPTION, str(error)) from None
+            raise KernelweaveError(str(error), ErrorCode.BAD_OPTION) from None
         if given is None:
-            raise CommandError(BAD_OPTION, f"--with {name!r} is not module:Class, such as sklearn.svm:SVC.")
+            raise KernelweaveError(
+                f"--with {name!r} is not module:Class, such as sklearn.svm:SVC.", ErrorCode.BAD_OPTION
+            )
     tasks = runner.plan(papers, kind=kind, number=number, trials=trials, fast=fast, outside=with_ or ())
     if not tasks:
         known = ", ".join(f"{p.name}: {' and '.join(item.name for item in p.items)}" for p in papers)
-        raise CommandError(BAD_OPTION, f"There is no {kind} {number}; there are {known}.")
+        raise KernelweaveError(f"There is no {kind} {number}; there are {known}.", ErrorCode.BAD_OPTION)
     if with_ and not any(task.item.outside for task in tasks):
-        raise CommandError(BAD_OPTION, f"--with is given, and nothing that is chosen takes it; {_takers(papers)}.")
+        raise KernelweaveError(
+            f"--with is given, and nothing that is chosen takes it; {_takers(papers)}.", ErrorCode.BAD_OPTION
+        )
     if output.exists() and not output.is_dir():
-        raise CommandError(BAD_OPTION, f"'{output}' is no folder; name another one with -o.")
+        raise KernelweaveError(f"'{output}' is no folder; name another one with -o.", ErrorCode.BAD_OPTION)
     try:
         with _watcher(len(tasks)) as watch:
             records = runner.execute(tasks, output, n_jobs=jobs or cpu_count(), watch=watch)
     except KeyboardInterrupt:
-        raise CommandError(
-            INTERRUPTED, f"Interrupted; what is finished is kept in '{output}', and the same command goes on."
+        raise KernelweaveError(
+            f"Interrupted; what is finished is kept in '{output}', and the same command goes on.",
+            ErrorCode.INTERRUPTED,
         ) from None
     except BrokenProcessPool:
-        raise CommandError(
-            FAILED_CELLS,
+        raise KernelweaveError(
             f"A process was killed, perhaps for want of memory; what is finished is kept in '{output}', and the same "
             "command goes on: give it fewer --jobs.",
+            ErrorCode.FAILED_CELLS,
         ) from None
     except OSError as error:
-        raise CommandError(BAD_OPTION, f"The records cannot be written to '{output}': {reason(error)}.") from None
+        raise KernelweaveError(
+            f"The records cannot be written to '{output}': {reason(error)}.", ErrorCode.BAD_OPTION
+        ) from None
     failed = [record for record in records if "error" in record]
     work_is_done()
     n_good = len(records) - len(failed)
@@ -105,10 +112,10 @@ def run(
     if failed:
         first = failed[0]
         where = f"{first['paper']} {first['item']}, {first['row']}, {first['method']}, trial {first['trial']}"
-        raise CommandError(
-            FAILED_CELLS,
+        raise KernelweaveError(
             f"{len(failed)} of {len(records)} cells failed, the first at {where}: {first['error']}. The same command "
             "tries them again.",
+            ErrorCode.FAILED_CELLS,
         )
 
 
@@ -127,13 +134,15 @@ def report(
     try:
         from ..report import page as pages
     except ImportError as missing:
-        raise CommandError(BAD_OPTION, f"The report needs {missing.name}: pip install 'kernelweave[report]'") from None
+        raise KernelweaveError(
+            f"The report needs {missing.name}: pip install 'kernelweave[report]'", ErrorCode.BAD_OPTION
+        ) from None
     papers = [paper for paper in PAPERS.values() if (folder / f"{paper.name}.jsonl").exists()]
     records, n_others = runner.current_records(papers, folder)
     if not records:
-        raise CommandError(
-            NO_RECORDS,
+        raise KernelweaveError(
             f"'{folder}' has no records of a run; make some with kernelweave papers run all --fast -o {folder}",
+            ErrorCode.NO_RECORDS,
         )
     without = [name for name in PAPERS if not (folder / f"{name}.jsonl").exists()]
     page = pages.build([paper.describe() for paper in papers], records, n_others, without)
@@ -153,13 +162,17 @@ def _chosen(name: str) -> list[Paper]:
     if name == "all":
         return list(PAPERS.values())
     if name not in PAPERS:
-        raise CommandError(BAD_OPTION, f"There is no paper {name!r}; there are {', '.join(PAPERS)} and all.")
+        raise KernelweaveError(
+            f"There is no paper {name!r}; there are {', '.join(PAPERS)} and all.", ErrorCode.BAD_OPTION
+        )
     return [PAPERS[name]]
 
 
 def _item(table: int | None, figure: int | None) -> tuple[str | None, int | None]:
     if table is not None and figure is not None:
-        raise CommandError(BAD_OPTION, "--table and --figure are both given; give one of them, or none for all.")
+        raise KernelweaveError(
+            "--table and --figure are both given; give one of them, or none for all.", ErrorCode.BAD_OPTION
+        )
     if table is not None:
         return "table", table
     return ("figure", figure) if figure is not None else (None, None)

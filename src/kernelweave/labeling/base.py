@@ -12,8 +12,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer
-from .errors import Fault, TableError
 
 Texts = NDArray[np.object_]  # of str
 Values = Sequence[str | None]
@@ -45,19 +45,21 @@ class Table(ABC):
         """Number of the column called `name`."""
         if name not in self.names:
             known = ", ".join(f"'{other}'" for other in self.names[:8]) + ", ..." * (len(self.names) > 8)
-            raise TableError(Fault.NO_SUCH_COLUMN, f"'{self.path}' has no column '{name}'; it has {known}.")
+            raise KernelweaveError(f"'{self.path}' has no column '{name}'; it has {known}.", ErrorCode.NO_SUCH_COLUMN)
         return self.names.index(name)
 
 
 def check_header(path: Path, names: list[str], n_rows: int) -> None:
     """Refuse a table with nameless columns, with equal names, or without rows."""
     if (nameless := [j for j, name in enumerate(names, 1) if not name.strip()]) and nameless != [1]:  # 1: row labels
-        raise TableError(Fault.BAD_NAMES, f"Column {nameless[0]} of '{path}' has no name in the header; give it one.")
+        raise KernelweaveError(
+            f"Column {nameless[0]} of '{path}' has no name in the header; give it one.", ErrorCode.BAD_NAMES
+        )
     if len(set(names)) < len(names):
         twice = next(name for j, name in enumerate(names) if name in names[:j])
-        raise TableError(Fault.BAD_NAMES, f"'{path}' has more than one column '{twice}'; rename all but one.")
+        raise KernelweaveError(f"'{path}' has more than one column '{twice}'; rename all but one.", ErrorCode.BAD_NAMES)
     if not n_rows:
-        raise TableError(Fault.NO_ROWS, f"'{path}' has column names but no rows.")
+        raise KernelweaveError(f"'{path}' has column names but no rows.", ErrorCode.NO_ROWS)
 
 
 def need(module: str) -> Any:
@@ -66,4 +68,4 @@ def need(module: str) -> Any:
         return importlib.import_module(module)
     except ImportError:
         message = f"This needs {module.partition('.')[0]}; install it with `pip install 'kernelweave[cli]'`."
-        raise TableError(Fault.UNSUPPORTED, message) from None
+        raise KernelweaveError(message, ErrorCode.UNSUPPORTED) from None

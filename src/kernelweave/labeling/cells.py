@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ErrorCode, KernelweaveError
+
 __all__ = [
     "MISSING",
     "are_padded",
@@ -209,8 +211,12 @@ def read(series: Any, name: str, kind: str, form: str, origin: str) -> Any:
     else:
         found = as_days(levels, form) if kind == "date" else as_numbers(levels, form)
     if np.isnan(found).any():
-        now = f"but now holds {levels[int(np.isnan(found).argmax())]!r:.40}. Correct that cell or empty it."
-        raise ValueError(f"Column {name!r} was read as {kind} when the encoder was made, {now}")
+        wrong = levels[int(np.isnan(found).argmax())]
+        raise KernelweaveError(
+            f"Column {name!r} was {kind} in the table that was learned from, and here it holds {wrong!r:.40}. Correct "
+            "that cell or empty it.",
+            ErrorCode.BAD_FEATURES,
+        )
     if kind == "date":
         found = found - np.datetime64(origin, "s").astype(np.int64) / SECONDS
     return np.append(found, np.nan)[codes]

@@ -41,6 +41,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ErrorCode, KernelweaveError
 from . import cells
 
 __all__ = ["Column", "ColumnPlan", "listed", "plan_columns", "rare"]
@@ -141,7 +142,7 @@ def plan_columns(
         raise ValueError(f"scale must be one of {', '.join(SCALES)}; got {scale!r}.")
     names = list(frame.columns)
     for name in frame.columns[frame.columns.duplicated()]:
-        raise ValueError(f"The table has more than one column called {name!r}. Rename them.")
+        raise KernelweaveError(f"The table has more than one column {name!r}; rename all but one.", ErrorCode.BAD_NAMES)
     named = {target: "the target"}
     for words, chosen in (("named as an identifier", id_columns), ("ignored on request", ignore),
                           ("the groups of cross-validation", () if group is None else (group,))):  # fmt: skip
@@ -149,7 +150,8 @@ def plan_columns(
     keep = set(keep)
     absent = [name for name in (*named, *keep) if name not in names]
     if absent:
-        raise ValueError(f"The table has no column {listed(absent)}; it has {listed(names)}.")
+        message = f"The table has no column {listed(absent)}; it has {listed(names)}."
+        raise KernelweaveError(message, ErrorCode.NO_SUCH_COLUMN)
     source_of = _sources(names, sources or {})
     columns, spreads = [], {}
     for name in names:
@@ -265,10 +267,14 @@ def _sources(names: Sequence[str], sources: Mapping[str, Sequence[str]]) -> dict
         for pattern in patterns:
             claimed = [pattern] if pattern in source_of else [name for name in names if fnmatchcase(name, pattern)]
             if not claimed:
-                raise ValueError(f"Source {source!r}: no column is called {pattern!r}; there are {listed(names)}.")
+                message = f"Source {source!r} names {pattern!r}, which the table does not have; it has {listed(names)}."
+                raise KernelweaveError(message, ErrorCode.BAD_SOURCE)
             for name in claimed:
                 if source_of[name] not in ("", source):
-                    raise ValueError(f"Column {name!r} is claimed by the sources {source_of[name]!r} and {source!r}.")
+                    message = (
+                        f"Column {name!r} is in two sources, {source_of[name]!r} and {source!r}; name it in one only."
+                    )
+                    raise KernelweaveError(message, ErrorCode.BAD_SOURCE)
                 source_of[name] = source
     return source_of
 

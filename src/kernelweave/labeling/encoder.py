@@ -23,6 +23,7 @@ from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+from ..errors import ErrorCode, KernelweaveError
 from . import cells
 from .columns import ColumnPlan, listed, rare
 
@@ -45,7 +46,7 @@ def make_encoder(plan: ColumnPlan) -> Pipeline:
     """
     if not plan.used:
         why = "; ".join(f"{column.name!r}: {column.reason}" for column in plan.left_out)
-        raise ValueError(f"No column is left to learn from ({why}). Name columns to use with keep.")
+        raise KernelweaveError(f"No column is left to learn from ({why}).", ErrorCode.NO_FEATURES)
     scaled = plan.scale != "none"
     parts: list[tuple[str, Any, list[str]]] = []
 
@@ -103,8 +104,11 @@ class TableReader(TransformerMixin, BaseEstimator):
     def fit(self, frame: Any, y: Any = None) -> TableReader:
         absent = [recipe["name"] for recipe in self.recipes if recipe["name"] not in frame.columns]
         if absent:
-            has = f"it has {listed(list(frame.columns))}. Pass a table with all columns that the encoder was made for."
-            raise ValueError(f"The table lacks the column{'s' * (len(absent) > 1)} {listed(absent)}; {has}")
+            raise KernelweaveError(
+                f"The table lacks the column{'s' * (len(absent) > 1)} {listed(absent)}; it has "
+                f"{listed(list(frame.columns))}. Give a table with all columns that the model was learned from.",
+                ErrorCode.BAD_FEATURES,
+            )
         return self
 
     def transform(self, frame: Any) -> Any:
@@ -114,8 +118,11 @@ class TableReader(TransformerMixin, BaseEstimator):
         read = {recipe["name"]: cells.read(frame[recipe["name"]], **recipe) for recipe in self.recipes}
         for name, column in read.items():
             if column.dtype == np.float64 and len(large := column[np.abs(column) > LARGEST]):
-                why = f"numbers beyond {LARGEST:g} cannot be squared. Correct or empty such cells"
-                raise ValueError(f"Column {name!r} holds {large[0]:g}; {why}, change its unit, or leave it out.")
+                raise KernelweaveError(
+                    f"Column {name!r} holds {large[0]:g}; numbers beyond {LARGEST:g} are too large to compute with. "
+                    "Correct or empty such cells, change the unit of the column, or leave it out.",
+                    ErrorCode.BAD_FEATURES,
+                )
         return pd.DataFrame(read, index=frame.index, copy=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:

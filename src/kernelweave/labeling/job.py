@@ -19,6 +19,7 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.svm import SVC, SVR
 
+from ..errors import ErrorCode, KernelweaveError
 from ..estimators.ssmk import SSMKClassifier, SSMKRegressor
 from ..kernels.defaults import deformed_kernels
 from ..kernels.library import KernelLibrary
@@ -32,7 +33,6 @@ from .models import ClassModel, NumberModel
 from .numbers import as_numbers, decimal_mark, number_form
 from .target import (
     MIN_LABELS,
-    LabelingError,
     check_spelling,
     count_classes,
     doubts,
@@ -110,26 +110,23 @@ def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: Label
     clock = _Clock(options.time_limit)
     require_empty(cells, empty, options.target)
     if empty.all():
-        raise LabelingError(f"The column {options.target!r} is empty: label some rows first.")
+        raise KernelweaveError(f"The column {options.target!r} is empty: label some rows first.", ErrorCode.BAD_TARGET)
     cells = stripped(cells)
     check_spelling(cells[~empty], options.task, options.target)
     task = guess_task(cells[~empty]) if options.task == "auto" else options.task
     stage("looking at the columns", 0.0)
-    try:
-        plan = plan_columns(
-            frame,
-            target=options.target,
-            id_columns=options.id_columns,
-            ignore=options.ignore,
-            group=options.group,
-            sources=dict(options.sources) or None,
-            scale=options.scale,
-        )
-    except ValueError as error:  # a source that names no column
-        raise LabelingError(str(error)) from None
+    plan = plan_columns(
+        frame,
+        target=options.target,
+        id_columns=options.id_columns,
+        ignore=options.ignore,
+        group=options.group,
+        sources=dict(options.sources) or None,
+        scale=options.scale,
+    )
     if not plan.used:
         why = "; ".join(f"{column.name} ({column.reason})" for column in plan.left_out[:5])
-        raise LabelingError(f"No column is left to learn from: {why}.")
+        raise KernelweaveError(f"No column is left to learn from: {why}.", ErrorCode.NO_FEATURES)
     notes = _check_sources(plan, options)
     encoder = make_encoder(plan)
     X = encode(encoder, frame, fit=True)
@@ -166,16 +163,14 @@ def fill_labels(frame: Any, cells: np.ndarray, empty: np.ndarray, options: Label
 
 def encode(encoder: Any, frame: Any, fit: bool = False) -> np.ndarray:
     """Return the features of a table as a matrix; refuse cells that cannot be read, or are too large for kernels."""
-    try:
-        X = np.asarray((encoder.fit(frame) if fit else encoder).transform(frame), dtype=np.float64)
-    except ValueError as error:
-        raise LabelingError(str(error)) from None
+    X = np.asarray((encoder.fit(frame) if fit else encoder).transform(frame), dtype=np.float64)
     wrong = np.flatnonzero(~(np.abs(X).max(axis=0) <= LARGEST_FEATURE))
     if len(wrong):
         name = str(encoder.get_feature_names_out()[wrong[0]]).partition("__")[2]
-        raise LabelingError(
+        raise KernelweaveError(
             f"The column {name!r} has values too large for kernels, scaled as it is. Correct or empty those cells, or "
-            "learn without the column."
+            "learn without the column.",
+            ErrorCode.BAD_FEATURES,
         )
     return X
 
@@ -192,14 +187,17 @@ def _check_sources(plan: ColumnPlan, options: LabelingOptions) -> list[str]:
     notes = []
     for source, names in options.sources.items():
         if options.target in names:
-            raise LabelingError(
+            raise KernelweaveError(
                 f"Source {source!r} names the target {options.target!r}, which is filled in and never learned from. "
-                "Take it out of the source."
+                "Take it out of the source.",
+                ErrorCode.BAD_SOURCE,
             )
         left_out = {column.name: column.reason for column in plan.left_out if column.source == source}
         if all(column.source != source for column in plan.used):
             why = "; ".join(f"{name} ({reason})" for name, reason in list(left_out.items())[:5])
-            raise LabelingError(f"No column of source {source!r} is left to learn from: {why}. Name others.")
+            raise KernelweaveError(
+                f"No column of source {source!r} is left to learn from: {why}. Name others.", ErrorCode.BAD_SOURCE
+            )
         lost = [name for name in names if name in left_out]
         notes += [f"Source {source!r} does without {name!r}, left out as {left_out[name]}." for name in lost]
     return notes
@@ -299,15 +297,16 @@ class _Work(ABC):
         if self.groups is not None:
             n_splits = min(n_splits, len(np.unique(self.groups[self.labeled])))
             if n_splits < 2:
-                raise LabelingError(
+                raise KernelweaveError(
                     "Cross-validation holds out whole groups, and all labelled rows are in the group "
-                    f"'{self.groups[self.labeled[0]]}'. Label rows of at least two groups, or leave out --group."
+                    f"'{self.groups[self.labeled[0]]}'. Label rows of at least two groups, or leave out --group.",
+                    ErrorCode.BAD_GROUPS,
                 )
         split = SemiSupervisedSplit(n_splits, target=self.target_kind, random_state=self.options.seed)
         try:
             return _Folds(list(split.split(self.X, self.y, self.groups)), self.y, self.clock)
         except ValueError as error:
-            raise LabelingError(str(error)) from None
+            raise KernelweaveError(str(error), ErrorCode.BAD_TARGET) from None
 
     def parameters(self, stage: Stage) -> dict[str, Any]:
         """Return what the mixture is made with: a share of the time for each fold and two for the last fit."""
@@ -427,13 +426,18 @@ class _Numbers(_Work):
         numbers = as_numbers(cells[~self.empty])
         if numbers is None:
             other = next((repr(text) for text in cells[~self.empty] if as_numbers([text]) is None), "dots and commas")
-            raise LabelingError(f"Regression needs numbers, and {self.options.target!r} holds {other} too.")
+            raise KernelweaveError(
+                f"Regression needs numbers, and {self.options.target!r} holds {other} too.", ErrorCode.BAD_TARGET
+            )
         if len(numbers) < 2:
-            raise LabelingError(f"Only one row of {self.options.target!r} has a number; label more rows.")
+            raise KernelweaveError(
+                f"Only one row of {self.options.target!r} has a number; label more rows.", ErrorCode.BAD_TARGET
+            )
         if np.abs(numbers).max() > LARGEST:
-            raise LabelingError(
+            raise KernelweaveError(
                 f"The column {self.options.target!r} holds {numbers[np.abs(numbers).argmax()]:g}; numbers beyond "
-                f"{LARGEST:g} cannot be squared. Correct that cell, or give the column another unit."
+                f"{LARGEST:g} cannot be squared. Correct that cell, or give the column another unit.",
+                ErrorCode.BAD_TARGET,
             )
         self.center, self.unit = float(numbers.mean()), float(numbers.std()) or 1.0
         self.form = (number_form(cells[~self.empty]), decimal_mark(cells[~self.empty]))

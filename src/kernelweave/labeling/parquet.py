@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer, reason
 from .base import Extra, Table, Texts, Values, check_header, need
-from .errors import Fault, TableError
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,7 +30,9 @@ class ParquetTable(Table):
             file = parquet.ParquetFile(pa.BufferReader(raw))
             arrow = file.read()
         except (pa.ArrowException, OSError) as error:
-            raise TableError(Fault.NOT_A_TABLE, f"'{path}' is a broken Parquet file: {reason(error)}.") from None
+            raise KernelweaveError(
+                f"'{path}' is a broken Parquet file: {reason(error)}.", ErrorCode.NOT_A_TABLE
+            ) from None
         check_header(path, arrow.column_names, arrow.num_rows)
         group = file.metadata.row_group(0)
         options = {
@@ -60,7 +62,7 @@ class ParquetTable(Table):
             arrow = self.arrow.set_column(j, field, _fill(self.arrow.column(j).combine_chunks(), values))
         except (ValueError, NotImplementedError) as error:
             message = f"Column '{target}' of '{self.path}' holds {field.type} and cannot be filled: {reason(error)}."
-            raise TableError(Fault.UNSUPPORTED, message) from None
+            raise KernelweaveError(message, ErrorCode.UNSUPPORTED) from None
         for name, texts in extra.items():
             cells = pa.array([text or None for text in texts], "string")
             with contextlib.suppress(ValueError):

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ErrorCode, KernelweaveError
 from ..files import StrPath, atomic_write, check_output, reason
 from .base import Extra, Table, Values
-from .errors import Fault, TableError
 from .parquet import ParquetTable
 from .text_table import TextTable
 
@@ -24,18 +24,18 @@ def read_table(path: StrPath) -> Table:
     """The table in a file: CSV or TSV with a header row, or Parquet, told apart by their content.
 
     The delimiter is whichever of comma, semicolon, tab and bar cuts the first megabyte into the most regular rows; a
-    name that ends in ``.tsv`` or ``.tab`` forces the tab. Where there is no table, a TableError says why.
+    name that ends in ``.tsv`` or ``.tab`` forces the tab. Where there is no table, a KernelweaveError says why.
     """
     path = Path(path)
     try:
         raw = path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
-        kinds: dict[type, Fault] = {
-            FileNotFoundError: Fault.NOT_FOUND,
-            IsADirectoryError: Fault.NOT_A_TABLE,
+        kinds: dict[type, ErrorCode] = {
+            FileNotFoundError: ErrorCode.NOT_FOUND,
+            IsADirectoryError: ErrorCode.NOT_A_TABLE,
         }
-        code = kinds.get(type(error), Fault.UNREADABLE)
-        raise TableError(code, f"'{path}' cannot be read: {reason(error)}.") from None
+        code = kinds.get(type(error), ErrorCode.UNREADABLE)
+        raise KernelweaveError(f"'{path}' cannot be read: {reason(error)}.", code) from None
     if raw.startswith(b"PAR1") and raw.endswith(b"PAR1") and len(raw) > 8:
         return ParquetTable.parse(path, raw)
     return TextTable.parse(path, raw)
@@ -82,5 +82,7 @@ def write_filled(
         if value is not None and not empty:
             raise ValueError(f"row {row} of column '{target}' is not empty, so it must not be filled")
     if clash := [name for name in extra if name in table.names]:
-        raise TableError(Fault.BAD_NAMES, f"'{table.path}' already has a column '{clash[0]}'; it would appear twice.")
+        raise KernelweaveError(
+            f"'{table.path}' already has a column '{clash[0]}'; it would appear twice.", ErrorCode.BAD_NAMES
+        )
     atomic_write(out, table.filled(target, values, extra))

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import ErrorCode, KernelweaveError
 from .cells import MISSING
 from .numbers import Texts, as_numbers, with_thousands
 
@@ -20,10 +21,6 @@ MANY_VALUES = 20  # a numeric target with more distinct values than this is a nu
 MIN_LABELS = 5  # of each class, below which no probability is given
 NO_LABEL = (*MISSING, "unknown", "unlabeled", "unlabelled")  # in lower case
 N_NAMED = 3  # pairs of similar classes in a note
-
-
-class LabelingError(ValueError):
-    """The table does not allow the job; the message says why and what to do."""
 
 
 def stripped(cells: Sequence[Any] | np.ndarray) -> np.ndarray:
@@ -37,7 +34,9 @@ def require_empty(cells: np.ndarray, empty: np.ndarray, target: str) -> None:
     """Refuse a target column without an empty cell."""
     if not empty.any():
         remedy = "".join(f"; {words}" for words in _as_unlabeled(cells))
-        raise LabelingError(f"The column {target!r} has no empty cell: there is nothing to fill in{remedy}.")
+        raise KernelweaveError(
+            f"The column {target!r} has no empty cell: there is nothing to fill in{remedy}.", ErrorCode.BAD_TARGET
+        )
 
 
 def check_spelling(labels: np.ndarray, task: str, target: str) -> None:
@@ -55,17 +54,19 @@ def check_spelling(labels: np.ndarray, task: str, target: str) -> None:
         return
     doubtful = with_thousands(labels)
     if doubtful and (task == "regression" or len(set(labels)) > MANY_VALUES / 2):
-        raise LabelingError(
+        raise KernelweaveError(
             f"The column {target!r} holds {doubtful!r}, whose mark may stand between thousands or before "
-            "decimals. Write thousands without a mark, or say --task classification if these are classes."
+            "decimals. Write thousands without a mark, or say --task classification if these are classes.",
+            ErrorCode.BAD_TARGET,
         )
     numbers = [text for text in labels if text.lower() not in NO_LABEL]
     if not 0 < len(numbers) < len(labels) or as_numbers(numbers) is None:
         return
     if "regression" in (task, guess_task(numbers)):
-        raise LabelingError(
+        raise KernelweaveError(
             f"The column {target!r} holds numbers and other texts: {_as_unlabeled(labels)[0]}; or say "
-            "--task classification if all are classes."
+            "--task classification if all are classes.",
+            ErrorCode.BAD_TARGET,
         )
 
 
@@ -84,7 +85,9 @@ def count_classes(labels: np.ndarray, target: str) -> dict[str, int]:
     """Return how many rows each class has; refuse a single class, or a class of a single row."""
     classes, counts = np.unique(labels.astype(str), return_counts=True)
     if len(classes) < 2:
-        raise LabelingError(f"All given cells of {target!r} are '{classes[0]}'; at least two classes are needed.")
+        raise KernelweaveError(
+            f"All given cells of {target!r} are '{classes[0]}'; at least two classes are needed.", ErrorCode.BAD_TARGET
+        )
     if counts.min() >= 2:
         return dict(zip(classes.tolist(), counts.tolist(), strict=True))
     single = str(classes[counts.argmin()])
@@ -92,16 +95,18 @@ def count_classes(labels: np.ndarray, target: str) -> dict[str, int]:
     if as_numbers(classes) is not None:
         remedy = "If these numbers are counts or amounts, say --task regression; else label more rows."
     elif len(classes) > len(labels) / 2 and all(any(letter.isdigit() for letter in text) for text in classes):
-        raise LabelingError(
+        raise KernelweaveError(
             f"The column {target!r} holds {len(classes)} different texts in {len(labels)} labelled rows, such as "
             f"'{classes[0]}'. They look like amounts with a unit, or dates, which are not read as numbers: write plain "
-            "ones, for dates the days since one of them. If they are classes, every class needs at least 2 rows."
+            "ones, for dates the days since one of them. If they are classes, every class needs at least 2 rows.",
+            ErrorCode.BAD_TARGET,
         )
     elif twins := [group for group in _similar(classes.tolist()) if single in group]:
         remedy = f"If {_listed(twins[0])} are one class, write them alike; else label more rows, or empty that cell."
-    raise LabelingError(
+    raise KernelweaveError(
         f"The class '{single}' of {target!r} has only one labelled row; every class needs at least 2 ({MIN_LABELS} for "
-        f"probabilities). {remedy}"
+        f"probabilities). {remedy}",
+        ErrorCode.BAD_TARGET,
     )
 
 

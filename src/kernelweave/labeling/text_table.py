@@ -26,9 +26,9 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer
 from .base import Extra, Table, Texts, Values, check_header, need
-from .errors import Fault, TableError
 
 DELIMITERS = ",;\t|"
 SAMPLE = 1 << 20  # bytes from which the delimiter is guessed
@@ -57,12 +57,14 @@ class TextTable(Table):
     def parse(cls, path: Path, raw: bytes) -> TextTable:
         mark, body, codec, encoding = _decode(path, raw)
         if not body.strip():
-            raise TableError(Fault.EMPTY, f"'{path}' is empty.")
+            raise KernelweaveError(f"'{path}' is empty.", ErrorCode.EMPTY)
         delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else _guess_delimiter(body)
         lines = _scan(body, delimiter)
         if lines.open_quote is not None:
             line = _line_number(body, lines.open_quote)
-            raise TableError(Fault.NOT_A_TABLE, f"The quote that opens in line {line} of '{path}' is never closed.")
+            raise KernelweaveError(
+                f"The quote that opens in line {line} of '{path}' is never closed.", ErrorCode.NOT_A_TABLE
+            )
         rows = lines.starts < lines.ends  # all but the blank lines
         header, last = np.flatnonzero(rows)[[0, -1]]
         n_columns = int(lines.n_cells[header])
@@ -71,7 +73,7 @@ class TextTable(Table):
         if len(ragged := np.flatnonzero(rows & (lines.n_cells != n_columns))):
             line, n_cells = _line_number(body, lines.starts[ragged[0]]), lines.n_cells[ragged[0]]
             message = f"Line {line} of '{path}' has {n_cells} cell(s) where the header has {n_columns}."
-            raise TableError(Fault.RAGGED, message)
+            raise KernelweaveError(message, ErrorCode.RAGGED)
         starts = lines.starts[rows]
         ends = (lines.stops if rows.all() else lines.stops[np.repeat(rows, lines.n_cells)]).reshape(-1, n_columns)
         names = list(_texts(body, codec, np.append(starts[0], ends[0, :-1] + 1), ends[0]))
@@ -124,7 +126,7 @@ class TextTable(Table):
             return text.encode(self.codec)
         except UnicodeEncodeError as error:
             message = f"{text[error.start]!r} for column '{name}' is not in {self.encoding}, in which '{self.path}' is."
-            raise TableError(Fault.UNENCODABLE, message) from None
+            raise KernelweaveError(message, ErrorCode.UNENCODABLE) from None
 
     def _in_file(self, pieces: list[bytes]) -> bytes:
         joined = b"".join(pieces)
@@ -134,7 +136,7 @@ class TextTable(Table):
 def _decode(path: Path, raw: bytes) -> tuple[bytes, bytes, str, str]:
     for signature, what in SIGNATURES.items():
         if raw.startswith(signature) and b"\0" in raw:
-            raise TableError(Fault.NOT_A_TABLE, f"'{path}' is not a table but {what}.")
+            raise KernelweaveError(f"'{path}' is not a table but {what}.", ErrorCode.NOT_A_TABLE)
     marked = [mark for mark in MARKS if raw.startswith(mark)]
     mark, candidates = (marked[0], [MARKS[marked[0]]]) if marked else (b"", ["utf-8", "cp1252", "latin-1"])
     for encoding in candidates:
@@ -142,14 +144,16 @@ def _decode(path: Path, raw: bytes) -> tuple[bytes, bytes, str, str]:
             text = raw[len(mark) :].decode(encoding)
             break
     else:
-        raise TableError(Fault.UNDECODABLE, f"'{path}' has the byte-order mark of {encoding} but is not {encoding}.")
+        raise KernelweaveError(
+            f"'{path}' has the byte-order mark of {encoding} but is not {encoding}.", ErrorCode.UNDECODABLE
+        )
     codec = encoding if encoding in ("cp1252", "latin-1") else "utf-8"
     body = text.encode() if encoding.startswith("utf-16") else raw[len(mark) :]
     head = body[:SAMPLE]
     # Random bytes hold 11 % of these; a text at most a stray form feed, escape or Ctrl-Z.
     n_control = len(head) - len(head.translate(None, bytes({*range(32)} - set(b"\t\n\r"))))
     if b"\0" in body or n_control > 1 + 0.05 * len(head):
-        raise TableError(Fault.NOT_A_TABLE, f"'{path}' is not a table: it is neither text nor Parquet.")
+        raise KernelweaveError(f"'{path}' is not a table: it is neither text nor Parquet.", ErrorCode.NOT_A_TABLE)
     return mark, body, codec, encoding
 
 
