@@ -43,10 +43,9 @@ from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
 from . import cells
+from .numbers import Floats, parse_numbers
 
 __all__ = ["Column", "ColumnPlan", "listed", "plan_columns", "rare"]
-
-Floats = NDArray[np.float64]
 
 ID_NAME = re.compile(r"(.*[_\s.-])?(id|ids|uuid|guid|index|idx|row|row_?num(ber)?|unnamed: \d+)|\w*[a-z]I[Dd]")
 INDICATOR_SHARE = 0.05  # of missing cells, above which their absence is a column of its own
@@ -177,20 +176,20 @@ def _describe(name: str, series: Any, forced: bool) -> tuple[Column, Spread]:
     def out(reason: str) -> tuple[Column, Spread]:
         return Column(name, "left out", reason), Spread()
 
-    kind, form, values = "numeric", "", cells.numbers(series)
-    if values is None or cells.are_padded(series, values):
+    kind, form, values = "numeric", "", cells.read_numbers(series)
+    if values is None or cells.holds_codes(series, values):
         try:
-            levels, codes = cells.texts_and_codes(series)
+            levels, codes = cells.factorize_texts(series)
         except TypeError:  # unhashable
             return out("cells that are lists or the like")
-        kind, form, found = cells.kind_of_levels(levels)
+        kind, form, found = cells.find_kind(levels)
         values = np.append(np.arange(len(levels)) if found is None else found, np.nan)[codes]
     present = values[~np.isnan(values)]
     distinct, share_missing = np.unique(present), 1 - len(present) / max(1, len(values))
     n_distinct = len(distinct)
     if n_distinct == 0:
         return out("no value in any row")
-    lost = cells.share_not_held(series, values) if kind == "numeric" and not forced else 0.0
+    lost = cells.share_inexact(series, values) if kind == "numeric" and not forced else 0.0
     if lost >= CODES_SHARE and series[~np.isnan(values)].nunique() > 1:
         return out("ID-like: whole numbers with more digits than a double holds")
     if n_distinct == 1 and share_missing > INDICATOR_SHARE and len(values) - len(present) >= rare(len(values)):
@@ -207,7 +206,7 @@ def _describe(name: str, series: Any, forced: bool) -> tuple[Column, Spread]:
         return out(objection)
     reason = {"numeric": "numbers", "date": "dates", "boolean": "two values"}[kind]
     reason += f", {100 * share_missing:.2g} % missing" if share_missing else ""
-    origin = str(np.datetime64(math.floor(present.min() * cells.SECONDS), "s")) if kind == "date" else ""
+    origin = str(np.datetime64(math.floor(present.min() * cells.SECONDS_PER_DAY), "s")) if kind == "date" else ""
     column = Column(name, kind, reason, form=form, origin=origin, indicator=share_missing > INDICATOR_SHARE)
     return column, Spread(float(distinct[n_distinct // 2]), float(np.ptp(distinct)))
 
@@ -243,7 +242,7 @@ def _objection_to_text(levels: Sequence[str], counts: NDArray[np.intp], n_rows: 
     n, n_present, least = len(levels), int(counts.sum()), rare(n_rows)
     n_rare = int((counts < least).sum())
     about = f"{n} distinct values"
-    numbers = ~np.isnan(cells.as_numbers(levels))
+    numbers = ~np.isnan(parse_numbers(levels))
     share = counts[numbers].sum() / n_present
     if not numbers.all() and share >= 0.95:
         about += f"; {100 * share:.3g} % of the cells are numbers, but not {levels[int(numbers.argmin())]!r:.30}"
@@ -256,7 +255,7 @@ def _objection_to_text(levels: Sequence[str], counts: NDArray[np.intp], n_rows: 
     elif n_rare == n:
         objection = f"no value on {least} rows or more"
     if objection:
-        return cells.numbers_with_signs(levels, counts) or objection, about
+        return cells.describe_signs(levels, counts) or objection, about
     return "", about + (f", {n_rare} rare ones merged" if n_rare > 1 else "")
 
 

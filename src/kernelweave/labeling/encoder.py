@@ -115,7 +115,7 @@ class TableReader(TransformerMixin, BaseEstimator):
         import pandas as pd
 
         self.fit(frame)
-        read = {recipe["name"]: cells.read(frame[recipe["name"]], **recipe) for recipe in self.recipes}
+        read = {recipe["name"]: cells.read_column(frame[recipe["name"]], **recipe) for recipe in self.recipes}
         for name, column in read.items():
             if column.dtype == np.float64 and len(large := column[np.abs(column) > LARGEST]):
                 raise KernelweaveError(

@@ -30,7 +30,7 @@ from . import statistics
 from .columns import ColumnPlan, plan_columns
 from .encoder import LARGEST, make_encoder, source_positions
 from .models import ClassModel, NumberModel
-from .numbers import as_numbers, decimal_mark, number_form
+from .numbers import as_numbers, find_decimal_mark, find_number_format
 from .target import (
     MIN_LABELS,
     check_spelling,
@@ -440,7 +440,7 @@ class _Numbers(_Work):
                 ErrorCode.BAD_TARGET,
             )
         self.center, self.unit = float(numbers.mean()), float(numbers.std()) or 1.0
-        self.form = (number_form(cells[~self.empty]), decimal_mark(cells[~self.empty]))
+        self.form = (find_number_format(cells[~self.empty]), find_decimal_mark(cells[~self.empty]))
         self.n_folds = min(N_FOLDS, len(numbers))
         y = np.full(len(cells), np.nan)
         y[~self.empty] = (numbers - self.center) / self.unit

@@ -1,70 +1,107 @@
-"""Numbers that are given as texts: how they are read, and how others are written like them.
+"""Numbers written as text: what counts as one, in the target and in every other column, and how to write more of them.
 
-A text is a number if it has digits, at most one decimal mark and perhaps an exponent; ``1_000``, ``nan`` and ``inf``
-are none. The mark is the dot. It is the comma where texts have commas and no dots, unless every one of them could
-be thousands: ``1,067`` beside ``999`` may be 1067 or 1.067, and nobody but the user knows.
+A number is ``[+-] digits [mark digits] [e [+-] digits]`` in ASCII digits, with or without blanks around it; ``1_000``,
+``nan``, ``inf`` and what exceeds a double are none. The decimal mark belongs to the column, not to the cell: it is the
+comma where texts have commas and no dots, unless every one of these commas may stand between thousands (``1,067``
+beside ``999`` is 1067 or 1.067, and only the user knows); else it is the dot. Digits of equal width, some of which
+begin with 0, are codes such as zip codes, not numbers.
 """
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 import numpy as np
+from numpy.typing import NDArray
 
-Texts = Sequence[Any] | np.ndarray
+Floats = NDArray[np.float64]
 
+PLAIN = frozenset("0123456789+-.eE \t")  # where a text has no others, `float` reads what is defined above
 NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-THOUSANDS = re.compile(r"[+-]?[1-9][0-9]{0,2}([,.' \u00a0\u202f\u2019])[0-9]{3}(?:\1[0-9]{3})*(?:[.,][0-9]+)?")
-LEAST_DIGITS = 3  # significant ones, written where the given numbers have exponents
+GROUPED_DIGITS = r"[1-9][0-9]{0,2}(?P<mark>[,.' \u00a0\u202f\u2019])[0-9]{3}(?:(?P=mark)[0-9]{3})*"
+THOUSANDS = re.compile(rf"[+-]?{GROUPED_DIGITS}(?:[.,][0-9]+)?")
+MIN_DIGITS = 3  # significant ones, written where the given numbers have exponents
 
 
-def as_numbers(labels: Texts) -> np.ndarray | None:
-    """Return texts as finite numbers, or None if one of them is not, or may be another number than it seems."""
-    mark = decimal_mark(labels)
-    texts = [str(text).strip() for text in labels]
-    if mark == "," and all(THOUSANDS.fullmatch(text) for text in texts if "," in text):
-        return None
-    texts = [text.replace(mark, ".") for text in texts]
-    if not all(NUMBER.fullmatch(text) for text in texts):
-        return None
-    numbers = np.array(texts, dtype=np.float64)
-    return numbers if np.isfinite(numbers).all() else None
+def find_decimal_mark(texts: Iterable[str]) -> str:
+    """Return the decimal mark of a column, "," or "."."""
+    texts = list(texts)
+    with_comma = [text for text in texts if "," in text]
+    if not with_comma or any("." in text for text in texts):
+        return "."
+    return "." if all(THOUSANDS.fullmatch(text.strip()) for text in with_comma) else ","
 
 
-def with_thousands(labels: Texts) -> str | None:
-    """Return the first text with a mark between thousands, if all texts are numbers but for such marks; else None."""
-    texts = [str(text).strip() for text in labels]
+def parse_numbers(texts: Sequence[str], mark: str = ".") -> Floats:
+    """Return the number that each text stands for, NaN where it is none; ndarray of shape (n_texts,)."""
+    if mark == ",":
+        texts = ["" if "." in text else text.replace(",", ".", 1) for text in texts]
+    values = None
+    if PLAIN.issuperset("".join(texts)):
+        with suppress(ValueError):
+            values = np.fromiter(map(float, texts), np.float64, len(texts))
+    if values is None:
+        stripped = (text.strip() for text in texts)
+        numbers = (float(text) if NUMBER.fullmatch(text) else math.nan for text in stripped)
+        values = np.fromiter(numbers, np.float64, len(texts))
+    values[np.isinf(values)] = np.nan
+    return values
+
+
+def as_numbers(texts: Iterable[str]) -> Floats | None:
+    """Return the numbers that the texts of a column stand for; None if one of them is no number.
+
+    Examples
+    --------
+    >>> as_numbers(["3,5", "12,75", "4"])
+    array([ 3.5 , 12.75,  4.  ])
+    >>> as_numbers(["999", "1,067"]) is None
+    True
+    """
+    texts = list(texts)
+    values = parse_numbers(texts, find_decimal_mark(texts))
+    return None if np.isnan(values).any() else values
+
+
+def are_codes(texts: Iterable[str]) -> bool:
+    """Return whether all texts are digits of equal width and some begin with 0."""
+    stripped = [text.strip() for text in texts]
+    width = max(2, len(stripped[0])) if stripped else 0
+    alike = width > 0 and all(len(text) == width and text.isdigit() for text in stripped)
+    return alike and any(text.startswith("0") for text in stripped)
+
+
+def find_thousands(texts: Iterable[str]) -> str | None:
+    """Return the first text with marks between thousands, if all are numbers but for such marks; else None."""
+    texts = [text.strip() for text in texts]
     alike = all(NUMBER.fullmatch(text.replace(",", ".")) or THOUSANDS.fullmatch(text) for text in texts)
-    if not alike or as_numbers(labels) is not None:
+    if not alike or as_numbers(texts) is not None:
         return None
     return next((text for text in texts if THOUSANDS.fullmatch(text) and not NUMBER.fullmatch(text)), None)
 
 
-def decimal_mark(labels: Texts) -> str:
-    """Return the comma if texts have commas and no dots, else the dot."""
-    texts = [str(text) for text in labels]
-    return "," if any("," in text for text in texts) and not any("." in text for text in texts) else "."
-
-
-def number_form(labels: Texts) -> str:
-    """Return how the numbers are written, as a format of Python.
+def find_number_format(texts: Iterable[str]) -> str:
+    """Return how numbers are written, as a format of Python.
 
     As many decimals as the longest has; where all have exponents, or some, as many significant digits.
 
     Examples
     --------
-    >>> number_form(["1.5", "22.75", "3"]), number_form(["3.25e-11", "1E3"]), number_form(["0.0125", "2e-07"])
-    ('.2f', '.2E', '.3g')
+    >>> find_number_format(["1.5", "22.75", "3"]), find_number_format(["3.25e-11", "1E3"])
+    ('.2f', '.2E')
+    >>> find_number_format(["0.0125", "2e-07"])
+    '.3g'
     """
-    mark = decimal_mark(labels)
-    texts = [str(text).strip() for text in labels]
+    texts = [text.strip() for text in texts]
+    mark = find_decimal_mark(texts)
     parts = [re.split("[eE]", text) for text in texts]
     if all(len(part) == 1 for part in parts):
         return f".{max(len(text.partition(mark)[2]) for text in texts)}f"
     n_digits = max(len(re.sub("[^0-9]", "", part[0]).lstrip("0")) for part in parts)
-    n_digits = min(max(n_digits, LEAST_DIGITS), np.finfo(np.float64).precision + 2)
+    n_digits = min(max(n_digits, MIN_DIGITS), np.finfo(np.float64).precision + 2)
     letter = "E" if any("E" in text for text in texts) else "e"
     if all(len(part) > 1 for part in parts):
         return f".{n_digits - 1}{letter}"

@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import ErrorCode, KernelweaveError
 from .cells import MISSING
-from .numbers import Texts, as_numbers, with_thousands
+from .numbers import are_codes, as_numbers, find_thousands
 
 MANY_VALUES = 20  # a numeric target with more distinct values than this is a number, not a class
 MIN_LABELS = 5  # of each class, below which no probability is given
@@ -52,7 +52,7 @@ def check_spelling(labels: np.ndarray, task: str, target: str) -> None:
     """
     if task == "classification":
         return
-    doubtful = with_thousands(labels)
+    doubtful = find_thousands(labels)
     if doubtful and (task == "regression" or len(set(labels)) > MANY_VALUES / 2):
         raise KernelweaveError(
             f"The column {target!r} holds {doubtful!r}, whose mark may stand between thousands or before "
@@ -70,10 +70,10 @@ def check_spelling(labels: np.ndarray, task: str, target: str) -> None:
         )
 
 
-def guess_task(labels: Texts) -> str:
+def guess_task(labels: Sequence[str] | np.ndarray) -> str:
     """Return ``"regression"`` where the given cells are many different numbers, else ``"classification"``."""
     numbers = as_numbers(labels)
-    if numbers is None:
+    if numbers is None or are_codes(labels):
         return "classification"
     distinct = len(np.unique(numbers))
     fractions = np.any(numbers != np.trunc(numbers))
