@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelweave import Linear, SSMKClassifier
 from kernelweave.model_selection import SemiSupervisedCalibration as Calibrated
 from kernelweave.model_selection import SemiSupervisedSplit as Split
-from kernelweave.model_selection.calibration import _fit_sigmoid, _fit_temperature
+from kernelweave.model_selection.calibration import _fit_sigmoid, _fit_temperature, fit_sigmoids
 
 
 class FirstColumn(NearestMean):
@@ -126,6 +126,20 @@ def test_two_classes_have_platts_sigmoid_and_no_temperature(data):
     z = NearestMean().fit(X, y).decision_function(X) * slope + offset
     assert_array_equal(model.predict_proba(X), np.column_stack([expit(-z), expit(z)]))
     assert model.temperature_ == 1
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_sigmoids_of_given_decision_values_are_those_of_the_estimator(n_classes):
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % n_classes
+    X = rng.normal(size=(60, n_classes)) + np.eye(n_classes)[y]
+    model = Calibrated(LogisticRegression(), random_state=0).fit(X, y)
+    sigmoids = fit_sigmoids(model.oof_decision_, y[model.oof_rows_], np.ones(60))
+    assert_allclose(sigmoids.slope, model.slope_)
+    assert_allclose(sigmoids.offset, model.offset_)
+    assert_allclose(sigmoids.temperature, model.temperature_)
+    z = sigmoids.log_odds(model.estimator_.decision_function(X))
+    assert_allclose(sigmoids.probabilities(z), model.predict_proba(X))
 
 
 @settings(max_examples=40)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -124,10 +125,9 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         tested, decision = _decide_out_of_fold(fit, X, labeled, part, self._make_folds(X, y, groups, part, kept))
         rows = labeled[tested]
         codes = part.codes[tested]
-        self.slope_, self.offset_ = _fit_sigmoids(decision, codes, weights[rows], part.classes)
-        self.temperature_ = 1.0
-        if decision.ndim == 2:
-            self.temperature_ = _fit_temperature(decision * self.slope_ + self.offset_, codes, weights[rows])
+        sigmoids = fit_sigmoids(decision, codes, weights[rows])
+        _warn_of_chance(sigmoids, part.classes)
+        self.slope_, self.offset_, self.temperature_ = sigmoids.slope, sigmoids.offset, sigmoids.temperature
         self.oof_rows_, self.oof_decision_ = rows, decision
         self.classes_ = part.classes
         self.estimator_ = fit(kept)
@@ -139,20 +139,17 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
     def decision_function(self, X: Any) -> Floats:
         """Calibrated log-odds of shape (n_samples,) for two classes, otherwise (n_samples, n_classes)."""
         check_is_fitted(self, "estimator_")
-        return _decide(self.estimator_, X) * self.slope_ + self.offset_
+        return self._sigmoids().log_odds(decision_values(self.estimator_, X))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of shape (n_samples, n_classes); rows sum to one."""
         z = self.decision_function(X)
-        if z.ndim == 1:
-            return np.column_stack([expit(-z), expit(z)])
-        # all sigmoids of a row may underflow; their ratios do not
-        return softmax(log_expit(z) / self.temperature_, axis=1)
+        return self._sigmoids().probabilities(z)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
-        z = self.decision_function(X)
-        return self.classes_[(z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(axis=1)]
+        codes = most_probable(self.decision_function(X))
+        return self.classes_[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Accuracy on the labelled rows."""
@@ -167,6 +164,9 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         if inner.classifier_tags is not None:
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
+
+    def _sigmoids(self) -> Sigmoids:
+        return Sigmoids(self.slope_, self.offset_, self.temperature_)
 
     def _refuse_inner_marker(self, part: Partition) -> None:
         """Refuse a marker of unlabelled rows that the estimator was told of and this one was not."""
@@ -201,13 +201,71 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         return ((np.asarray(train)[np.isin(train, kept)], test) for train, test in pairs)
 
 
+@dataclass(frozen=True, eq=False)
+class Sigmoids:
+    """What turns decision values into probabilities.
+
+    Attributes
+    ----------
+    slope, offset : ndarray of shape (n_classes,); for two classes (1,), the sigmoid of the second
+    temperature : float, 1 for two classes
+    """
+
+    slope: Floats
+    offset: Floats
+    temperature: float
+
+    def log_odds(self, decision: Floats) -> Floats:
+        """Calibrated log-odds z, of the shape of the decision values."""
+        return decision * self.slope + self.offset
+
+    def probabilities(self, z: Floats) -> Floats:
+        """Probabilities of shape (n_samples, n_classes) from log-odds; rows sum to one."""
+        if z.ndim == 1:
+            return np.column_stack([expit(-z), expit(z)])
+        # all sigmoids of a row may underflow; their ratios do not
+        return softmax(log_expit(z) / self.temperature, axis=1)
+
+
+def fit_sigmoids(decision: Floats, codes: Rows, weights: Floats) -> Sigmoids:
+    """Fit a sigmoid for each column of out-of-fold decision values, and their temperature.
+
+    Parameters
+    ----------
+    decision : ndarray of shape (n_rows,) or (n_rows, n_classes)
+    codes : ndarray of shape (n_rows,)
+        Number of each row's class.
+    weights : ndarray of shape (n_rows,)
+    """
+    columns = decision.reshape(len(codes), -1)
+    members = [1] if decision.ndim == 1 else range(columns.shape[1])  # of two classes the second
+    fits = [_fit_sigmoid(column, codes == k, weights) for column, k in zip(columns.T, members, strict=True)]
+    slope, offset = np.array(fits).T
+    temperature = 1.0 if decision.ndim == 1 else _fit_temperature(decision * slope + offset, codes, weights)
+    return Sigmoids(slope, offset, temperature)
+
+
+def most_probable(z: Floats) -> Rows:
+    """Number of the most probable class of each row, from log-odds or decision values."""
+    return (z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(axis=1)
+
+
+def _warn_of_chance(sigmoids: Sigmoids, classes: NDArray[Any]) -> None:
+    flat = classes[-len(sigmoids.slope) :][sigmoids.slope == 0].tolist()
+    if flat:
+        warn_caller(
+            f"On held-out rows the decision values are no better than chance for the classes {flat}, whose "
+            "probabilities are therefore constant. Give the estimator more labels, or tune it."
+        )
+
+
 def _decide_out_of_fold(fit: Any, X: Any, labeled: Rows, part: Partition, pairs: Any) -> tuple[Rows, Floats]:
     """Which of the labelled rows were tested (positions in `labeled`), and their mean decision values."""
     values, where = [], [np.empty(0, dtype=np.intp)]
     for train, test in pairs:
         scored = np.flatnonzero(np.isin(labeled, test))
         if len(scored):
-            values.append(_decide(fit(train), take(X, labeled[scored])))
+            values.append(decision_values(fit(train), take(X, labeled[scored])))
             where.append(scored)
     tested, inverse, times = np.unique(np.concatenate(where), return_inverse=True, return_counts=True)
     untested = np.setdiff1d(part.codes, part.codes[tested])
@@ -251,7 +309,7 @@ def _fit_clone(estimator: Any, X: Any, y: Any, weights: Any, classes: NDArray[An
     return fitted
 
 
-def _decide(estimator: Any, X: Any) -> Floats:
+def decision_values(estimator: Any, X: Any) -> Floats:
     """Decision values of shape (n_samples,) for two classes, otherwise (n_samples, n_classes)."""
     n_classes = len(estimator.classes_)
     if hasattr(estimator, "decision_function"):
@@ -267,20 +325,6 @@ def _decide(estimator: Any, X: Any) -> Floats:
             f"them not finite. Needed: a finite one a row for two classes, else one a class ({n_classes})."
         )
     return values
-
-
-def _fit_sigmoids(decision: Floats, codes: Rows, weights: Floats, classes: NDArray[Any]) -> tuple[Floats, Floats]:
-    """Slopes and offsets, one for each column of decision values; two classes have one column."""
-    columns = decision.reshape(len(codes), -1)
-    members = np.arange(len(classes))[-columns.shape[1] :]  # of two classes the second
-    fits = [_fit_sigmoid(columns[:, c], codes == k, weights) for c, k in enumerate(members)]
-    flat = [classes.tolist()[k] for k, (slope, _) in zip(members, fits, strict=True) if slope == 0]
-    if flat:
-        warn_caller(
-            f"On held-out rows the decision values are no better than chance for the classes {flat}, whose "
-            "probabilities are therefore constant. Give the estimator more labels, or tune it."
-        )
-    return tuple(np.array(fits).T)
 
 
 def _fit_sigmoid(decision: Floats, positive: NDArray[np.bool_], weights: Floats) -> tuple[float, float]:
