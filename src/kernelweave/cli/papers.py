@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import logging
-import sys
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -14,16 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from joblib import cpu_count
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as Lines
 
 from ..errors import ErrorCode, KernelweaveError
+from ..estimators.shared.progress import show_progress
 from ..files import atomic_write, reason
 from .streams import work_is_done
 
 if TYPE_CHECKING:
     from ..papers.definition import Paper
-    from ..papers.runner import Progress as State
+    from ..papers.runner import Progress
 
 FOLDER = Path("reproduction")
 SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal
@@ -88,7 +86,7 @@ def run(
     if output.exists() and not output.is_dir():
         raise KernelweaveError(f"'{output}' is no folder; name another one with -o.", ErrorCode.BAD_OPTION)
     try:
-        with _watcher(len(tasks)) as watch:
+        with _show_cells() as watch:
             records = runner.execute(tasks, output, n_jobs=jobs or cpu_count(), watch=watch)
     except KeyboardInterrupt:
         raise KernelweaveError(
@@ -185,32 +183,18 @@ def _takers(papers: list[Paper]) -> str:
 
 
 @contextmanager
-def _watcher(n_total: int) -> Iterator[Callable[[State], None]]:
-    """Show how far a run is and how long it will take: a bar on a terminal, a line now and then elsewhere."""
-    err = Console(stderr=True, highlight=False)
-    if not err.is_terminal:
-        last = time.monotonic()
+def _show_cells() -> Iterator[Callable[[Progress], None]]:
+    """Show how many cells are computed and how long the others will take."""
+    with show_progress(keep_bar=False, seconds_between_lines=SECONDS_BETWEEN_LINES) as show:
 
-        def lines(state: State) -> None:
-            nonlocal last
-            if state.n_done == state.n_total or time.monotonic() - last > SECONDS_BETWEEN_LINES:
-                last = time.monotonic()
-                print(f"{state.n_done} of {state.n_total} cells, {_left(state)}", file=sys.stderr, flush=True)
+        def watch(state: Progress) -> None:
+            detail = f"{state.n_done} of {state.n_total} cells, {_left(state)}"
+            show(f"{state.record['paper']} {state.record['item']}", state.n_done / state.n_total, detail)
 
-        yield lines
-        return
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*columns, TextColumn("{task.fields[left]}"), console=err, transient=True) as bar:
-        task = bar.add_task("", total=n_total, left="")
-
-        def show(state: State) -> None:
-            name = f"{state.record['paper']} {state.record['item']}"
-            bar.update(task, description=name, completed=state.n_done, left=_left(state))
-
-        yield show
+        yield watch
 
 
-def _left(state: State) -> str:
+def _left(state: Progress) -> str:
     if state.remaining is None:
         return "remaining time unknown"
     minutes, seconds = divmod(round(state.remaining), 60)

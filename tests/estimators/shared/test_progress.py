@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from kernelweave import SSMKClassifier
-from kernelweave.estimators.shared.progress import fraction_done, progress
+from kernelweave.estimators.shared import progress as shown
+from kernelweave.estimators.shared.progress import fraction_done, progress, show_progress
 from kernelweave.solvers.result import FitState
 
 
@@ -48,12 +49,45 @@ def test_a_line_for_each_round(data, capsys):
     assert "relative gap" in lines[1]
 
 
-def test_few_lines_where_there_is_no_terminal(capsys):
+def test_a_line_now_and_then_where_there_is_no_terminal(capsys, monkeypatch):
+    clock = iter(range(1, 100))
+    monkeypatch.setattr(shown.time, "monotonic", lambda: 0.3 * next(clock))  # four rounds in 1.2 s
     with progress(1, "fit", None) as hook:
-        for i in range(1, 26):
+        for i in range(1, 10):
             hook(state(i, 1.0 / i))
-        hook(state(26, 1e-9, n_open=0))
-    assert len(capsys.readouterr().err.splitlines()) == 4
+        hook(state(10, 1e-9, n_open=0))
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(": ")[1].split(",")[0] for line in lines] == ["round 1", "round 5", "round 9", "round 10"]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_one_display_for_all_long_work(terminal, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    with show_progress(estimate=True) as show:
+        show("reading [b]", 0.0)
+        show("computing", 0.5, "3 of 6 cells")
+        show("computing", 1.0, "6 of 6 cells")
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    if terminal:
+        assert "computing" in printed.err
+        assert "6 of 6 cells" in printed.err
+    else:
+        assert printed.err.splitlines() == [
+            "  0%  reading [b]",
+            " 50%  computing: 3 of 6 cells",
+            "100%  computing: 6 of 6 cells",
+        ]
+
+
+def test_what_is_printed_under_a_bar_stays_readable(monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with show_progress(keep_bar=False) as show:
+        show("computing", 0.5)
+        print("note: a [word]", file=sys.stderr)
+    assert "note: a [word]\n" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("verbose", [1, 2])
