@@ -132,7 +132,7 @@ def test_a_block_keeps_the_proportions_of_its_columns():
 def test_columns_are_standardised_down_to_the_least_variance():
     X = np.random.default_rng(0).normal(size=(30, 4)) * [1, 20, 0.1, 0] + [0, 5, 1, 7]
     assert_allclose(ColumnScaler().fit_transform(X), StandardScaler().fit_transform(X), atol=1e-13)
-    variances = ColumnScaler(least=0.5).fit(X).transform(X).var(axis=0)
+    variances = ColumnScaler(min_variance=0.5).fit(X).transform(X).var(axis=0)
     assert_allclose(variances, X.var(axis=0) / np.maximum(X.var(axis=0), 0.5), atol=1e-13)
 
 

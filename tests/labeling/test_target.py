@@ -3,12 +3,12 @@ import pytest
 
 from kernelweave.errors import KernelweaveError
 from kernelweave.labeling.target import (
-    check_spelling,
     count_classes,
-    doubts,
+    find_task,
     guess_task,
-    require_empty,
-    stripped,
+    note_doubtful_classes,
+    require_empty_cells,
+    strip_texts,
 )
 
 
@@ -17,35 +17,35 @@ def texts(*labels):
 
 
 def test_blanks_around_a_text_do_not_count():
-    assert stripped([" a", "a\t", "\u00a0a b ", "", 1.5]).tolist() == ["a", "a", "a b", "", "1.5"]
+    assert strip_texts([" a", "a\t", "\u00a0a b ", "", 1.5]).tolist() == ["a", "a", "a b", "", "1.5"]
 
 
 def test_a_column_without_an_empty_cell_is_refused_and_the_marker_named():
     empty = np.zeros(4, dtype=bool)
-    with pytest.raises(KernelweaveError, match=r"'y' has no empty cell: there is nothing to fill in\.$"):
-        require_empty(texts("a", "b", "a", "b"), empty, "y")
+    with pytest.raises(KernelweaveError, match=r"'y' has no empty cell, so there is nothing to fill in\.$"):
+        require_empty_cells(texts("a", "b", "a", "b"), empty, "y")
     for marker, option in (("n/a", "n/a"), ("?", "'[?]'"), ("Unknown ", "Unknown"), ("-1", "-1")):
-        with pytest.raises(KernelweaveError, match=f"marks a row without a label, .*--unlabeled {option}"):
-            require_empty(texts("a", "b", marker, marker), empty, "y")
-    require_empty(texts("a", "b", "", ""), np.array([False, False, True, True]), "y")
+        with pytest.raises(KernelweaveError, match=f"marks an unlabelled row, .*--unlabeled {option}"):
+            require_empty_cells(texts("a", "b", marker, marker), empty, "y")
+    require_empty_cells(texts("a", "b", "", ""), np.array([False, False, True, True]), "y")
 
 
 def test_numbers_that_may_be_others_are_refused_unless_they_are_classes():
     labels = texts(*(f"{950 + 9 * i:,}" for i in range(30)))
     for task in ("auto", "regression"):
-        with pytest.raises(KernelweaveError, match="'1,004', whose mark may stand between thousands"):
-            check_spelling(labels, task, "y")
-    check_spelling(labels, "classification", "y")
-    check_spelling(texts("1,067", "999"), "auto", "y")  # two of them are classes
+        with pytest.raises(KernelweaveError, match="'1,004', whose mark may separate thousands"):
+            find_task(labels, task, "y")
+    find_task(labels, "classification", "y")
+    find_task(texts("1,067", "999"), "auto", "y")  # two of them are classes
 
 
 @pytest.mark.parametrize("marker", ["NA", "unknown"])
 def test_a_missing_number_that_is_spelled_out_is_refused(marker):
     labels = texts(marker, *(str(i / 10) for i in range(30)))
-    with pytest.raises(KernelweaveError, match=f"numbers and other texts: if '{marker}' marks"):
-        check_spelling(labels, "auto", "y")
-    check_spelling(labels[1:], "auto", "y")
-    check_spelling(texts(marker, "1", "2", "1"), "auto", "y")  # classes
+    with pytest.raises(KernelweaveError, match=f"numbers and other texts. If '{marker}' marks"):
+        find_task(labels, "auto", "y")
+    find_task(labels[1:], "auto", "y")
+    find_task(texts(marker, "1", "2", "1"), "auto", "y")  # classes
 
 
 def test_classes_are_counted():
@@ -55,17 +55,20 @@ def test_classes_are_counted():
 @pytest.mark.parametrize(
     "labels, sentence",
     [
-        (["a", "a"], "All given cells of 'y' are 'a'"),
+        (["a", "a"], "All labels of 'y' are 'a'"),
         (
             ["a", "a", "b"],
             "The class 'b' of 'y' has only one labelled row; .* at least 2 .*Label more rows, or empty that cell",
         ),
         (["a", "b"], "Label more rows, or empty that cell"),
-        (["3", "3", "12"], "The class '12' .* say --task regression"),
-        (["€1.36", "€-1.14", "€4.40"], "3 different texts in 3 labelled rows, such as .*amounts with a unit, or dates"),
-        (["2020-01-01", "2020-01-02", "2020-01-01"], "dates, which are not read as numbers"),
+        (["3", "3", "12"], "The class '12' .* use --task regression"),
+        (["€1.36", "€-1.14", "€4.40"], "3 different texts in 3 labelled rows, such as .*dates or amounts with a unit"),
+        (["2020-01-01", "2020-01-02", "2020-01-01"], "which are not read as numbers"),
         (["grade 1", "grade 1", "grade 1", "grade 2"], "The class 'grade 2' .*Label more rows"),
-        (["yes", "yes", "no", "no", "Yes"], "The class 'Yes' .*If 'Yes' and 'yes' are one class, write them alike"),
+        (
+            ["yes", "yes", "no", "no", "Yes"],
+            "The class 'Yes' .*If 'Yes' and 'yes' are the same class, spell them alike",
+        ),
     ],
 )
 def test_what_cannot_be_classes_is_refused_with_the_way_out(labels, sentence):
@@ -78,10 +81,10 @@ def test_what_cannot_be_classes_is_refused_with_the_way_out(labels, sentence):
     [
         (["a", "b"], []),
         (["-1", "1"], []),  # two classes
-        (["-1", "0", "1"], ["if '-1' marks a row without a label"]),
+        (["-1", "0", "1"], ["if '-1' marks an unlabelled row"]),
         (["a", "unknown"], ["--unlabeled unknown"]),
         (["a", "NONE", "b"], ["--unlabeled NONE"]),
-        (["0", "1", "1.0", "01"], ["'01', '1' and '1.0' differ only in how a number is written: if they are one"]),
+        (["0", "1", "1.0", "01"], ["'01', '1' and '1.0' differ only in how a number is written: if they are the same"]),
         (["0,5", "0,50", "1"], ["'0,5' and '0,50' differ only in how"]),
         (["1e3", "1E3"], ["'1E3' and '1e3' differ only in case:"]),
         (
@@ -92,7 +95,7 @@ def test_what_cannot_be_classes_is_refused_with_the_way_out(labels, sentence):
     ],
 )
 def test_doubtful_classes_are_named(classes, sentences):
-    found = doubts(classes)
+    found = note_doubtful_classes(classes)
     assert len(found) == len(sentences)
     for note, sentence in zip(found, sentences, strict=True):
         assert sentence in note

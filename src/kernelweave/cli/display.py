@@ -4,33 +4,32 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
-from ..labeling.job import in_options
+from ..estimators.shared.progress import Show, show_progress
 
 
 @contextmanager
-def stages() -> Iterator[Callable[[str, float], None]]:
-    """Show what happens: a bar on a terminal, a line each elsewhere; warnings become lines too."""
-    err = Console(stderr=True, highlight=False)
-    with warnings.catch_warnings():
-        warnings.showwarning = lambda message, *_, **__: err.print(f"note: {in_options(str(message))}", markup=False)
-        if not err.is_terminal:
-            yield lambda what, share: err.print(f"{share:4.0%}  {what}", markup=False)
-            return
-        columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-        with Progress(*columns, console=err, transient=True) as bar:
-            task = bar.add_task("", total=1.0)
-            yield lambda what, share: bar.update(task, description=what, completed=share)
+def show_stages() -> Iterator[Show]:
+    """Show the stages of the work, and warnings as notes between them."""
+    with warnings.catch_warnings(), show_progress(keep_bar=False, estimate=True) as show:
+        # The name is looked up for each warning: beneath a bar, standard error prints above it.
+        warnings.showwarning = lambda message, *_, **__: print_note(str(message))
+        yield show
+
+
+def print_note(text: str) -> None:
+    """Print a note on standard error."""
+    print(f"note: {text}", file=sys.stderr, flush=True)
 
 
 def as_json(report: dict[str, Any], escaped: bool = False) -> str:

@@ -16,11 +16,11 @@ import typer
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import check_output, reason, write_all
-from ..labeling.job import Labeling, LabelingOptions, encode, fill_labels
+from ..labeling.job import Labeling, LabelingOptions, encode, fill_labels, spread
 from ..labeling.table import Table, is_empty, read_table, write_filled
-from ..labeling.target import require_empty
+from ..labeling.target import require_empty_cells
 from ..persistence import load_with_about, pack, require_skops
-from .display import as_json, show_report, stages
+from .display import as_json, print_note, show_report, show_stages
 from .streams import as_text, can_show, work_is_done
 
 # What the name of an output promises; the copy is of the table's own kind, so another promise is refused.
@@ -79,15 +79,15 @@ def label(
         seed=seed,
         time_limit=time_limit,
     )
-    with stages() as stage:
-        stage("reading the table", 0.0)
+    with show_stages() as on_stage:
+        on_stage("reading the table", 0.0)
         data = read_table(table)
         _require_kind(data, out)
         for name in (target, *options.id_columns, *options.ignore, *([group] if group else [])):
             data.position(name)
         empty = is_empty(data, target, unlabeled)
-        done = fill_labels(data.frame(), data.column(target), empty, options, stage)
-        stage("writing", 0.98)
+        done = fill_labels(data.frame(), data.column(target), empty, options, on_stage)
+        on_stage("writing", 0.98)
         extra = _free_names(done.extra, data.names)
         report = _record(data, options, unlabeled, done, extra)
         files = [(record, (as_json(report) + "\n").encode("utf-8", "backslashreplace"))]  # JSON has the same escapes
@@ -96,6 +96,8 @@ def label(
         write_all(files, lambda: write_filled(data, target, done.values.tolist(), extra, out, unlabeled))
     work_is_done()
     if json_:
+        for note in report["warnings"]:
+            print_note(note)
         print(text if can_show(text := as_json(report)) else as_json(report, escaped=True))
     else:
         show_report(report, out, model)
@@ -119,8 +121,8 @@ def predict(
         raise KernelweaveError(f"'{model}' cannot be read: {reason(error)}.", ErrorCode.BAD_MODEL) from None
     except ValueError as error:
         raise KernelweaveError(str(error), ErrorCode.BAD_MODEL) from None
-    with stages() as stage:
-        stage("reading the table", 0.0)
+    with show_stages() as on_stage:
+        on_stage("reading the table", 0.0)
         data = read_table(table)
         _require_kind(data, out)
         target = str(about_model["target"])
@@ -129,25 +131,19 @@ def predict(
         empty = np.ones(data.n_rows, dtype=bool)
         if given:
             empty = is_empty(data, target, unlabeled)
-            require_empty(data.column(target), empty, target)
-        stage("predicting", 0.3)
-        filled, beside = pipeline[-1].cells(encode(pipeline[0], data.frame())[empty], target)
-        columns = beside if given else {target: filled, **beside}
-        extra = {name: _spread(texts, empty, "") for name, texts in columns.items()}
-        values = _spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)
-        stage("writing", 0.9)
+            require_empty_cells(data.column(target), empty, target)
+        on_stage("predicting", 0.3)
+        filled, appended = pipeline[-1].fill_cells(encode(pipeline[0], data.frame())[empty], target)
+        columns = appended if given else {target: filled, **appended}
+        extra = {name: spread(texts, empty, "") for name, texts in columns.items()}
+        values = spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)
+        on_stage("writing", 0.9)
         names = _free_names(extra, data.names)
         write_filled(
             data, target if given else data.names[0], values.tolist(), names, out, unlabeled if given else None
         )
     work_is_done()
     print(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}")
-
-
-def _spread(texts: Any, where: np.ndarray, elsewhere: str | None) -> np.ndarray:
-    out = np.full(len(where), elsewhere, dtype=object)
-    out[where] = texts
-    return out
 
 
 def _sources(texts: Sequence[str]) -> dict[str, list[str]]:

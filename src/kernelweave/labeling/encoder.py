@@ -27,14 +27,14 @@ from ..errors import ErrorCode, KernelweaveError
 from . import cells
 from .columns import ColumnPlan, listed, rare
 
-__all__ = ["LARGEST", "BlockScaler", "ColumnScaler", "TableReader", "make_encoder", "source_positions"]
+__all__ = ["MAX_NUMBER", "BlockScaler", "ColumnScaler", "TableReader", "make_encoder", "source_positions"]
 
 Floats = NDArray[np.float64]
 
 BLOCK_VARIANCE = 0.5  # of one column of a block
-LEVEL_VARIANCE = 0.1  # least variance taken for granted: a level on 1 % of the rows is not 10 units away
+MIN_LEVEL_VARIANCE = 0.1  # assumed of a categorical column: a level on 1 % of the rows is not 10 units away
 MAX_LEVELS = 30
-LARGEST = 1e150  # number whose square is one
+MAX_NUMBER = 1e150  # whose square is a double
 
 
 def make_encoder(plan: ColumnPlan) -> Pipeline:
@@ -67,7 +67,7 @@ def make_encoder(plan: ColumnPlan) -> Pipeline:
     for (_, block), members in groups.items():
         scaler = BlockScaler(variance=BLOCK_VARIANCE * len(members)) if block else ColumnScaler()
         add("block" if block else "number", members, impute, scaler)
-    flag = ColumnScaler(least=LEVEL_VARIANCE / 2)  # 0/1 varies half as much as 01/10
+    flag = ColumnScaler(min_variance=MIN_LEVEL_VARIANCE / 2)  # 0/1 varies half as much as 01/10
     for members in flags.values():
         add("flag", members, impute, flag)
     for members in gaps.values():
@@ -76,7 +76,7 @@ def make_encoder(plan: ColumnPlan) -> Pipeline:
         if column.kind == "categorical":
             levels = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=rare(plan.n_rows),
                                    max_categories=MAX_LEVELS, sparse_output=False)  # fmt: skip
-            add("level", [column.name], levels, BlockScaler(variance=1.0, least=LEVEL_VARIANCE))
+            add("level", [column.name], levels, BlockScaler(variance=1.0, min_variance=MIN_LEVEL_VARIANCE))
     recipes = [{key: getattr(column, key) for key in ("name", "kind", "form", "origin")} for column in plan.used]
     return Pipeline([("read", TableReader(recipes)), ("encode", ColumnTransformer(parts))])
 
@@ -117,9 +117,9 @@ class TableReader(TransformerMixin, BaseEstimator):
         self.fit(frame)
         read = {recipe["name"]: cells.read_column(frame[recipe["name"]], **recipe) for recipe in self.recipes}
         for name, column in read.items():
-            if column.dtype == np.float64 and len(large := column[np.abs(column) > LARGEST]):
+            if column.dtype == np.float64 and len(large := column[np.abs(column) > MAX_NUMBER]):
                 raise KernelweaveError(
-                    f"Column {name!r} holds {large[0]:g}; numbers beyond {LARGEST:g} are too large to compute with. "
+                    f"Column {name!r} holds {large[0]:g}; numbers beyond {MAX_NUMBER:g} are too large to compute with. "
                     "Correct or empty such cells, change the unit of the column, or leave it out.",
                     ErrorCode.BAD_FEATURES,
                 )
@@ -132,17 +132,17 @@ class TableReader(TransformerMixin, BaseEstimator):
 class BlockScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     """Columns of one unit, with one shift and one factor for all, such that their variances add up to `variance`.
 
-    Variances that add up to less than `least` count as `least`, which keeps rare values from being blown up.
+    A sum of variances below `min_variance` counts as `min_variance`, so that rare values do not become large.
     """
 
-    def __init__(self, variance: float = 1.0, least: float = 0.0) -> None:
+    def __init__(self, variance: float = 1.0, min_variance: float = 0.0) -> None:
         self.variance = variance
-        self.least = least
+        self.min_variance = min_variance
 
     def fit(self, X: ArrayLike, y: Any = None) -> BlockScaler:
         X = np.asarray(X, dtype=np.float64)
         self.n_features_in_, self.mean_ = X.shape[1], float(X.mean())
-        spread = max(float((X - X[:1]).var(axis=0).sum()), self.least)
+        spread = max(float((X - X[:1]).var(axis=0).sum()), self.min_variance)
         self.scale_ = math.sqrt(spread / self.variance) if spread > 0 else 1.0
         return self
 
@@ -151,17 +151,17 @@ class BlockScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 
 class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Each column with mean 0 and variance 1, wherever it lies; a variance of less than `least` counts as `least`."""
+    """Each column with mean 0 and variance 1, however far from zero; a variance counts as `min_variance` at least."""
 
-    def __init__(self, least: float = 0.0) -> None:
-        self.least = least
+    def __init__(self, min_variance: float = 0.0) -> None:
+        self.min_variance = min_variance
 
     def fit(self, X: ArrayLike, y: Any = None) -> ColumnScaler:
         X = np.asarray(X, dtype=np.float64)
         self.n_features_in_, self.origin_ = X.shape[1], X[0]
         differences = X - self.origin_
         self.mean_ = differences.mean(axis=0)
-        spread = np.maximum(differences.var(axis=0), self.least)
+        spread = np.maximum(differences.var(axis=0), self.min_variance)
         self.scale_ = np.sqrt(np.where(spread > 0, spread, 1.0))
         return self
 

@@ -1,4 +1,4 @@
-"""Fitted models that fill cells: the text of a label, and of the columns beside it."""
+"""Fitted models that fill cells: the text of a label, and of the columns appended for it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
+
+from ..model_selection.calibration import Sigmoids, decision_values, most_probable
 
 
 class _Fitted(BaseEstimator):
@@ -21,59 +23,80 @@ class _Fitted(BaseEstimator):
 
 
 class ClassModel(_Fitted):
-    """A calibrated mixture that fills cells: the class, its probability and its margin."""
+    """A fitted classifier that fills cells: the class, its probability and its margin.
 
-    def __init__(self, calibrated: Any, has_probabilities: bool):
-        self.calibrated = calibrated
-        self.has_probabilities = has_probabilities
+    Parameters
+    ----------
+    learner : fitted classifier
+    sigmoids : Sigmoids, optional
+        Without them there are no probabilities.
+    """
+
+    def __init__(self, learner: Any, sigmoids: Sigmoids | None):
+        self.learner = learner
+        self.sigmoids = sigmoids
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row: the most probable one where there are probabilities."""
-        return self._model().predict(X)
+        return self.learner.classes_[most_probable(self.decision_function(X))]
 
-    def _model(self) -> Any:
-        return self.calibrated if self.has_probabilities else self.calibrated.estimator_
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return the log-odds of the classes or, without sigmoids, the decision values of the learner."""
+        decision = decision_values(self.learner, X)
+        return decision if self.sigmoids is None else self.sigmoids.log_odds(decision)
 
-    def cells(self, X: Any, target: str) -> tuple[np.ndarray, dict[str, list[str]]]:
-        """Return the texts that fill the target's cells, and those of the columns beside it."""
-        model = self._model()
-        decision = model.decision_function(X)
+    def fill_cells(self, X: Any, target: str) -> tuple[np.ndarray, dict[str, list[str]]]:
+        """Return the texts that fill the target's cells, and those of the appended columns by name."""
+        decision = self.decision_function(X)
+        codes = most_probable(decision)
         if decision.ndim == 1:
-            codes, margin = (decision > 0).astype(int), np.abs(decision)
+            margin = np.abs(decision)
         else:
-            best = np.sort(decision, axis=1)
-            codes, margin = decision.argmax(axis=1), best[:, -1] - best[:, -2]
-        texts = [""] * len(codes)
-        if self.has_probabilities:
-            chosen = self.calibrated.predict_proba(X)[np.arange(len(codes)), codes]
-            texts = [f"{value:.4f}" for value in chosen]
-        extra = {f"{target}_probability": texts, f"{target}_margin": [f"{value:.4f}" for value in margin]}
-        return model.classes_[codes].astype(object), extra
+            best = np.partition(decision, -2, axis=1)
+            margin = best[:, -1] - best[:, -2]
+        probabilities = [""] * len(codes)
+        if self.sigmoids is not None:
+            chosen = self.sigmoids.probabilities(decision)[np.arange(len(codes)), codes]
+            probabilities = [f"{value:.4f}" for value in chosen]
+        margins = [f"{value:.4f}" for value in margin]
+        extra = {f"{target}_probability": probabilities, f"{target}_margin": margins}
+        return self.learner.classes_[codes].astype(object), extra
 
 
 class NumberModel(_Fitted):
-    """A mixture for the standardised target that fills cells: the number and the ends of its interval."""
+    """A fitted regressor of the standardised target that fills cells: the number and the ends of its interval.
 
-    def __init__(self, mixture: Any, center: float, unit: float, radius: float, form: str, mark: str):
-        self.mixture = mixture
+    Parameters
+    ----------
+    learner : fitted regressor
+    center, unit : float
+        Mean and standard deviation of the given numbers.
+    radius : float
+        Half the width of the interval; NaN if it is not known.
+    number_format, decimal_mark : str
+        How numbers are written.
+    """
+
+    def __init__(self, learner: Any, center: float, unit: float, radius: float, number_format: str, decimal_mark: str):
+        self.learner = learner
         self.center = center
         self.unit = unit
         self.radius = radius
-        self.form = form
-        self.mark = mark
+        self.number_format = number_format
+        self.decimal_mark = decimal_mark
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row."""
-        return self.center + self.unit * self.mixture.predict(X)
+        return self.center + self.unit * self.learner.predict(X)
 
-    def cells(self, X: Any, target: str) -> tuple[np.ndarray, dict[str, list[str]]]:
-        """Return the texts that fill the target's cells, and those of the columns beside it."""
+    def fill_cells(self, X: Any, target: str) -> tuple[np.ndarray, dict[str, list[str]]]:
+        """Return the texts that fill the target's cells, and those of the appended columns by name."""
         values = self.predict(X)
         ends = {"low": values - self.radius, "high": values + self.radius}
-        known = math.isfinite(self.radius)
-        extra = {f"{target}_{end}": self._texts(at) if known else [""] * len(at) for end, at in ends.items()}
-        return np.array(self._texts(values), dtype=object), extra
+        is_known = math.isfinite(self.radius)
+        extra = {f"{target}_{end}": self._write(at) if is_known else [""] * len(at) for end, at in ends.items()}
+        return np.array(self._write(values), dtype=object), extra
 
-    def _texts(self, values: np.ndarray) -> list[str]:
+    def _write(self, values: np.ndarray) -> list[str]:
         """Write numbers as the given cells are written: the same digits and the same mark."""
-        return [format(value, self.form).replace(".", self.mark) for value in values]
+        return [format(value, self.number_format).replace(".", self.decimal_mark) for value in values]

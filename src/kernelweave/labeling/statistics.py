@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from scipy.stats import binomtest, wilcoxon
 from sklearn.metrics import balanced_accuracy_score
 
-COVERAGE = 0.9  # of the interval given beside a number
-SIGNIFICANT = 0.05  # level of the paired tests
+COVERAGE = 0.9  # of the interval given with a number
+SIGNIFICANCE_LEVEL = 0.05  # of the paired tests
 
 
-def covering_radius(residuals: np.ndarray) -> float:
-    """Return the radius of an interval that covers a new residual with probability ``COVERAGE``; NaN if too few."""
+def interval_radius(residuals: np.ndarray) -> float:
+    """Return half the width of an interval that covers a new residual with probability ``COVERAGE``; NaN if too few."""
     sizes = np.sort(np.abs(residuals))
-    rank = math.ceil(COVERAGE * (len(sizes) + 1))  # conformal: one more than there are
+    rank = math.ceil(COVERAGE * (len(sizes) + 1))  # conformal prediction: one more than there are
     return float(sizes[rank - 1]) if rank <= len(sizes) else math.nan
 
 
@@ -36,10 +37,10 @@ def class_error(given: np.ndarray, predicted: np.ndarray) -> dict[str, Any]:
     }
 
 
-def mcnemar(wrong: np.ndarray, other_wrong: np.ndarray) -> float:
+def mcnemar_test(wrong: np.ndarray, other_wrong: np.ndarray) -> float:
     """Return the two-sided p-value of McNemar's exact test: do two classifiers err equally often on the same rows?
 
-    Rows on which both are right or both are wrong say nothing; each of the others is the one's or the other's with
+    Rows on which both are right or both are wrong say nothing; of the others, each is an error of the first with
     probability 1/2 if neither is better.
 
     Parameters
@@ -49,17 +50,17 @@ def mcnemar(wrong: np.ndarray, other_wrong: np.ndarray) -> float:
 
     Examples
     --------
-    >>> mcnemar(np.array([True] * 5 + [False] * 5), np.zeros(10, dtype=bool))
+    >>> mcnemar_test(np.array([True] * 5 + [False] * 5), np.zeros(10, dtype=bool))
     0.0625
     """
     n_worse, n_better = int((wrong & ~other_wrong).sum()), int((other_wrong & ~wrong).sum())
     return float(binomtest(n_worse, n_worse + n_better).pvalue) if n_worse + n_better else 1.0
 
 
-def signed_rank(errors: np.ndarray, other_errors: np.ndarray) -> float:
-    """Return the two-sided p-value of Wilcoxon's signed-rank test; 1 where ranks do not speak for the other method.
+def signed_rank_test(errors: np.ndarray, other_errors: np.ndarray) -> float:
+    """Return the two-sided p-value of Wilcoxon's signed-rank test; 1 where the ranks do not favour the other method.
 
-    Ranks and means may disagree, when few errors are large; then nothing is clear.
+    Ranks and means may disagree when a few errors are large; then neither method is clearly better.
 
     Parameters
     ----------
@@ -68,8 +69,29 @@ def signed_rank(errors: np.ndarray, other_errors: np.ndarray) -> float:
 
     Examples
     --------
-    >>> signed_rank(np.arange(1.0, 6.0), np.zeros(5)), signed_rank(np.zeros(5), np.arange(1.0, 6.0))
+    >>> signed_rank_test(np.arange(1.0, 6.0), np.zeros(5)), signed_rank_test(np.zeros(5), np.arange(1.0, 6.0))
     (0.0625, 1.0)
     """
     differences = errors - other_errors
     return min(1.0, 2 * float(wilcoxon(differences, alternative="greater").pvalue)) if differences.any() else 1.0
+
+
+def compare_errors(errors: Mapping[str, Mapping[str, Any]], measure: str, p_value: float) -> list[str]:
+    """Return sentences on what the errors say against using the labels.
+
+    Parameters
+    ----------
+    errors : mapping of method to mapping of measure to float
+        Those of the learner, of the simplest method and of a peer, in this order.
+    measure : str
+        The measure to compare.
+    p_value : float
+        Of a paired test of learner and peer.
+    """
+    (_, ours), (simplest, its_error), (peer, peers_error) = ((name, e[measure]) for name, e in errors.items())
+    notes = []
+    if ours >= its_error:
+        notes.append(f"The labels are no better than those of the {simplest}: do not use them without a check.")
+    if peers_error < ours and p_value < SIGNIFICANCE_LEVEL:
+        notes.append(f"{peer} has a clearly smaller error on these data (paired test, p = {p_value:.2g}).")
+    return notes

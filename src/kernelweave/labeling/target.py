@@ -1,7 +1,7 @@
-"""The texts given in a target column: what is doubtful about them, said before or beside the labels learned from them.
+"""The labels given in a target column: what can be learned from them, and what is doubtful about them.
 
-Blanks around a text do not count. Whatever else differs is another class; where two look like one, or one looks like
-the absence of a label, a note says so. Texts that cannot be learned from are refused, with the way out.
+Blanks around a text do not count. Texts that differ otherwise are different classes; where two look like one, or one
+looks like a missing label, a note says so. Labels that cannot be learned from are refused, with a way out.
 """
 
 from __future__ import annotations
@@ -17,67 +17,67 @@ from ..errors import ErrorCode, KernelweaveError
 from .cells import MISSING
 from .numbers import are_codes, as_numbers, find_thousands
 
-MANY_VALUES = 20  # a numeric target with more distinct values than this is a number, not a class
+MAX_CLASS_VALUES = 20  # a target with more distinct numbers is regression (half of it where some have decimals)
 MIN_LABELS = 5  # of each class, below which no probability is given
 NO_LABEL = (*MISSING, "unknown", "unlabeled", "unlabelled")  # in lower case
-N_NAMED = 3  # pairs of similar classes in a note
+MAX_GROUPS_NAMED = 3  # groups of similar classes in a note
 
 
-def stripped(cells: Sequence[Any] | np.ndarray) -> np.ndarray:
+def strip_texts(cells: Sequence[Any] | np.ndarray) -> np.ndarray:
     """Return the texts without the blanks around them; ndarray of object, shape (n_rows,)."""
     texts = np.empty(len(cells), dtype=object)
     texts[:] = [str(cell).strip() for cell in cells]
     return texts
 
 
-def require_empty(cells: np.ndarray, empty: np.ndarray, target: str) -> None:
+def require_empty_cells(cells: np.ndarray, empty: np.ndarray, target: str) -> None:
     """Refuse a target column without an empty cell."""
     if not empty.any():
-        remedy = "".join(f"; {words}" for words in _as_unlabeled(cells))
-        raise KernelweaveError(
-            f"The column {target!r} has no empty cell: there is nothing to fill in{remedy}.", ErrorCode.BAD_TARGET
-        )
+        remedy = "".join(f" {_capitalized(words)}." for words in _suggest_marker(cells))
+        message = f"The column {target!r} has no empty cell, so there is nothing to fill in.{remedy}"
+        raise KernelweaveError(message, ErrorCode.BAD_TARGET)
 
 
-def check_spelling(labels: np.ndarray, task: str, target: str) -> None:
-    """Refuse numbers that nobody can read with certainty, and numbers among which a missing one is spelled out.
+def find_task(labels: np.ndarray, task: str, target: str) -> str:
+    """Return the task that the user chose or, for ``"auto"``, the one that the labels suggest.
+
+    Numbers that may be others than they seem, and numbers beside a text for a missing label, are refused.
 
     Parameters
     ----------
     labels : ndarray of str, shape (n_labeled,)
-    task : str
-        ``"auto"``, ``"regression"`` or ``"classification"``: classes may be spelled in any way.
+    task : {"auto", "classification", "regression"}
     target : str
-        The column's name.
+        Name of the column.
     """
     if task == "classification":
-        return
-    doubtful = find_thousands(labels)
-    if doubtful and (task == "regression" or len(set(labels)) > MANY_VALUES / 2):
+        return task
+    example = find_thousands(labels)
+    if example and (task == "regression" or len(set(labels)) > MAX_CLASS_VALUES / 2):
         raise KernelweaveError(
-            f"The column {target!r} holds {doubtful!r}, whose mark may stand between thousands or before "
-            "decimals. Write thousands without a mark, or say --task classification if these are classes.",
+            f"The column {target!r} holds {example!r}, whose mark may separate thousands or decimals. Write thousands "
+            "without a mark, or use --task classification if these are classes.",
             ErrorCode.BAD_TARGET,
         )
     numbers = [text for text in labels if text.lower() not in NO_LABEL]
-    if not 0 < len(numbers) < len(labels) or as_numbers(numbers) is None:
-        return
-    if "regression" in (task, guess_task(numbers)):
+    is_mixed = 0 < len(numbers) < len(labels) and as_numbers(numbers) is not None
+    if is_mixed and "regression" in (task, guess_task(numbers)):
         raise KernelweaveError(
-            f"The column {target!r} holds numbers and other texts: {_as_unlabeled(labels)[0]}; or say "
-            "--task classification if all are classes.",
+            f"The column {target!r} holds numbers and other texts. {_capitalized(_suggest_marker(labels)[0])}. If all "
+            "of them are classes, use --task classification.",
             ErrorCode.BAD_TARGET,
         )
+    return guess_task(labels) if task == "auto" else task
 
 
 def guess_task(labels: Sequence[str] | np.ndarray) -> str:
-    """Return ``"regression"`` where the given cells are many different numbers, else ``"classification"``."""
+    """Return ``"regression"`` where the labels are many different numbers, else ``"classification"``."""
     numbers = as_numbers(labels)
     if numbers is None or are_codes(labels):
         return "classification"
-    distinct = len(np.unique(numbers))
-    fractions = np.any(numbers != np.trunc(numbers))
-    many = distinct > MANY_VALUES or (fractions and distinct > MANY_VALUES / 2)
+    n_distinct = len(np.unique(numbers))
+    has_decimals = np.any(numbers != np.trunc(numbers))
+    many = n_distinct > MAX_CLASS_VALUES or (has_decimals and n_distinct > MAX_CLASS_VALUES / 2)
     return "regression" if many else "classification"
 
 
@@ -85,24 +85,25 @@ def count_classes(labels: np.ndarray, target: str) -> dict[str, int]:
     """Return how many rows each class has; refuse a single class, or a class of a single row."""
     classes, counts = np.unique(labels.astype(str), return_counts=True)
     if len(classes) < 2:
-        raise KernelweaveError(
-            f"All given cells of {target!r} are '{classes[0]}'; at least two classes are needed.", ErrorCode.BAD_TARGET
-        )
+        message = f"All labels of {target!r} are '{classes[0]}'; at least two classes are needed."
+        raise KernelweaveError(message, ErrorCode.BAD_TARGET)
     if counts.min() >= 2:
         return dict(zip(classes.tolist(), counts.tolist(), strict=True))
     single = str(classes[counts.argmin()])
+    have_digits = all(any(letter.isdigit() for letter in text) for text in classes)
+    similar = [group for group in _group_similar(classes.tolist()) if single in group]
     remedy = "Label more rows, or empty that cell."
     if as_numbers(classes) is not None:
-        remedy = "If these numbers are counts or amounts, say --task regression; else label more rows."
-    elif len(classes) > len(labels) / 2 and all(any(letter.isdigit() for letter in text) for text in classes):
+        remedy = "If these numbers are counts or amounts, use --task regression; if not, label more rows."
+    elif len(classes) > len(labels) / 2 and have_digits:
         raise KernelweaveError(
             f"The column {target!r} holds {len(classes)} different texts in {len(labels)} labelled rows, such as "
-            f"'{classes[0]}'. They look like amounts with a unit, or dates, which are not read as numbers: write plain "
-            "ones, for dates the days since one of them. If they are classes, every class needs at least 2 rows.",
+            f"'{classes[0]}'. They look like dates or amounts with a unit, which are not read as numbers: write "
+            "amounts without the unit, and dates as a number of days. If they are classes, each needs at least 2 rows.",
             ErrorCode.BAD_TARGET,
         )
-    elif twins := [group for group in _similar(classes.tolist()) if single in group]:
-        remedy = f"If {_listed(twins[0])} are one class, write them alike; else label more rows, or empty that cell."
+    elif similar:
+        remedy = f"If {join_names(similar[0])} are the same class, spell them alike; if not, label more rows."
     raise KernelweaveError(
         f"The class '{single}' of {target!r} has only one labelled row; every class needs at least 2 ({MIN_LABELS} for "
         f"probabilities). {remedy}",
@@ -110,52 +111,62 @@ def count_classes(labels: np.ndarray, target: str) -> dict[str, int]:
     )
 
 
-def doubts(classes: Sequence[str]) -> list[str]:
-    """Return a sentence on a class that looks like the absence of a label, and one on classes that look like one.
+def note_doubtful_classes(classes: Sequence[str]) -> list[str]:
+    """Return a sentence on a class that looks like a missing label, and one on classes that look like the same.
 
     Examples
     --------
-    >>> doubts(["no", "yes", "Yes"])
-    ["The classes 'Yes' and 'yes' differ only in case: if they are one, write them alike."]
+    >>> note_doubtful_classes(["no", "yes", "Yes"])
+    ["The classes 'Yes' and 'yes' differ only in case: if they are the same, spell them alike."]
     """
-    found = [f"A class looks like a missing value: {words}." for words in _as_unlabeled(classes)]
-    pairs = [f"{_listed(group)} differ only in {how}" for group, how in _similar(classes).items()]
-    if pairs:
-        more = ", …" if len(pairs) > N_NAMED else ""
-        found.append(f"The classes {'; '.join(pairs[:N_NAMED])}{more}: if they are one, write them alike.")
-    return found
+    notes = [f"A class looks like a missing label: {words}." for words in _suggest_marker(classes)]
+    groups = [f"{join_names(group)} differ only in {aspect}" for group, aspect in _group_similar(classes).items()]
+    if groups:
+        more = ", …" if len(groups) > MAX_GROUPS_NAMED else ""
+        shown = "; ".join(groups[:MAX_GROUPS_NAMED])
+        notes.append(f"The classes {shown}{more}: if they are the same, spell them alike.")
+    return notes
 
 
-def _similar(classes: Sequence[str]) -> dict[tuple[str, ...], str]:
+def join_names(texts: Sequence[str]) -> str:
+    """Return the texts in quotes, as a list in a sentence."""
+    *first, last = map(repr, texts)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+def _group_similar(classes: Sequence[str]) -> dict[tuple[str, ...], str]:
     """Return the groups of classes that differ only in case, or in how a number is written, each with that word."""
 
-    def number(text: str) -> float | None:
+    def read_number(text: str) -> float | None:
         value = as_numbers([text])
         return None if value is None else float(value[0])
 
-    found: dict[tuple[str, ...], str] = {}
-    ways: dict[str, Callable[[str], Hashable]] = {"case": str.casefold, "how a number is written": number}
-    for how, key in ways.items():
+    similar: dict[tuple[str, ...], str] = {}
+    aspects: dict[str, Callable[[str], Hashable]] = {"case": str.casefold, "how a number is written": read_number}
+    for aspect, key in aspects.items():
         groups = defaultdict(list)
         for text in sorted(classes):
             if key(text) is not None:
                 groups[key(text)].append(text)
         for group in groups.values():
             if len(group) > 1:
-                found.setdefault(tuple(group), how)
-    return found
+                similar.setdefault(tuple(group), aspect)
+    return similar
 
 
-def _listed(texts: Sequence[str]) -> str:
-    return ", ".join(map(repr, texts[:-1])) + f" and {texts[-1]!r}"
-
-
-def _as_unlabeled(labels: Sequence[str] | np.ndarray) -> list[str]:
+def _suggest_marker(labels: Sequence[str] | np.ndarray) -> list[str]:
     """Return what to do about the first text that usually stands for no label, if there is one.
 
     ``-1`` does so beside two or more others, as in scikit-learn; beside one other it is the second class.
     """
     texts = dict.fromkeys(str(text).strip() for text in labels)
-    found = [text for text in texts if text.lower() in NO_LABEL or (text == "-1" and len(texts) > 2)][:1]
-    option = "empty such cells or let `kernelweave label` have --unlabeled"
-    return [f"if {text!r} marks a row without a label, {option} {shlex.quote(text)}" for text in found]
+    markers = [text for text in texts if text.lower() in NO_LABEL or (text == "-1" and len(texts) > 2)]
+    return [
+        f"if {text!r} marks an unlabelled row, empty such cells or run `kernelweave label` with --unlabeled "
+        f"{shlex.quote(text)}"
+        for text in markers[:1]
+    ]
+
+
+def _capitalized(words: str) -> str:
+    return words[0].upper() + words[1:]
