@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from kernelweave.cli.display import _proved, as_json
+from kernelweave.cli.display import as_json, describe_bound
 
 
 def test_json_has_no_nan_and_no_infinity():
@@ -16,13 +16,13 @@ def test_json_has_no_nan_and_no_infinity():
 @pytest.mark.parametrize(
     "objective, gap, words",
     [
-        (10.0, 0.0, "at most 0.0e+00 of the optimum"),
-        (0.0, 0.0, "at most 0.0e+00 of the optimum"),
-        (10.0, 2.0, "at most 2.5e-01 of the optimum"),  # it is 8 at least
+        (10.0, 0.0, "within 0.0e+00 of the optimum (relative)"),
+        (0.0, 0.0, "within 0.0e+00 of the optimum (relative)"),
+        (10.0, 2.0, "within 2.5e-01 of the optimum (relative)"),  # it is 8 at least
         (10.0, 6.0, "no useful bound"),
         (10.0, 10.0, "no useful bound"),
         (10.0, float("inf"), "no useful bound"),
     ],
 )
 def test_the_certificate_is_relative_to_the_optimum(objective, gap, words):
-    assert words in _proved({"objective": objective, "gap": gap})
+    assert words in describe_bound(objective, gap)

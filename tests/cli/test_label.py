@@ -69,7 +69,7 @@ def test_label_fills_the_empty_cells_only(table, capsys):
         assert new[4] == old[4] or (old[4] == "" and new[4] in ("NA", "None"))
         assert (new[5] == "") == (old[4] != "")
     shown = capsys.readouterr().out
-    for word in ("30 rows labelled", "SVC", "majority class", "certificate: at most", "left out: id"):
+    for word in ("30 rows labelled", "SVC", "majority class", "certificate: within", "left out: id"):
         assert word in shown
 
 

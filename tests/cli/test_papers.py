@@ -85,7 +85,7 @@ def test_cells_that_fail_are_said_and_shown(tmp_path, capsys):
 def test_a_killed_worker_is_one_sentence(tmp_path, capsys):
     assert run("run", "killed", "--jobs", 2, "-o", tmp_path) == 5
     said = capsys.readouterr().err.splitlines()[-1]
-    assert said.startswith("kernelweave: A process was killed, perhaps for want of memory")
+    assert said.startswith("kernelweave: A process was killed, perhaps because memory ran out")
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_a_killed_worker_is_one_sentence(tmp_path, capsys):
         (
             ("run", "tiny", "--figure", 1, "--with", "sklearn.svm:SVC"),
             2,
-            "--with is given, and nothing that is chosen takes it; outside estimators go into tiny table 1.",
+            "--with is given, but nothing that is chosen compares other estimators; these do: tiny table 1.",
         ),
-        (("run", "tiny", "-o", __file__), 2, "is no folder"),
+        (("run", "tiny", "-o", __file__), 2, "is not a folder"),
         (("report", "nowhere"), 4, "'nowhere' has no records of a run; make some with kernelweave papers run all"),
     ],
 )
@@ -139,7 +139,7 @@ def test_an_interrupted_run_says_how_to_go_on(tmp_path):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130
     assert said.splitlines()[-1] == (
-        f"kernelweave: Interrupted; what is finished is kept in '{tmp_path}', and the same command goes on."
+        f"kernelweave: Interrupted; finished cells are kept in '{tmp_path}'. Run the same command to continue."
     )
     assert 1 <= len(read_records(tmp_path / "tiny.jsonl")) < 14
 

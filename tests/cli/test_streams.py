@@ -322,9 +322,9 @@ def test_streams_of_another_program_are_left_alone(monkeypatch):
     mine = io.StringIO(), io.StringIO()
     monkeypatch.setattr(sys, "stdout", mine[0])
     monkeypatch.setattr(sys, "stderr", mine[1])
-    with streams.guarded() as output:
+    with streams.guard_streams() as output:
         print("a word")
-        streams.work_is_done()
+        streams.mark_work_done()
         assert (sys.stdout, sys.stderr) == mine
     assert mine[0].getvalue() == "a word\n"
     assert (output.failure, output.work_is_done) == (None, False)
@@ -344,10 +344,10 @@ def test_words_that_the_system_cannot_decode_are_read_as_utf_8(word, text):
 
 
 def test_what_cannot_be_decoded_is_an_error_as_ever():
-    codecs.register_error(streams.REPLACE, streams._replaced)
-    assert "a…–☃".encode("ascii", streams.REPLACE) == b"a...-?"
+    codecs.register_error(streams.ERROR_HANDLER, streams._replace_characters)
+    assert "a…–☃".encode("ascii", streams.ERROR_HANDLER) == b"a...-?"
     with pytest.raises(UnicodeDecodeError):
-        b"\xff".decode("ascii", streams.REPLACE)
+        b"\xff".decode("ascii", streams.ERROR_HANDLER)
 
 
 def test_a_full_pipe_that_does_not_block_is_waited_for():

@@ -65,7 +65,7 @@ def test_a_parquet_cell_takes_only_what_its_type_can_hold(tmp_path):
     pq.write_table(pa.table({"y": [1, None, -1], "z": [[1], None, []]}), tmp_path / "in.parquet")
     table = read_table(tmp_path / "in.parquet")
     assert is_empty(table, "y", "-1").tolist() == [False, True, True]
-    for name, text, message in [("y", "2.5", "holds int64"), ("z", "1", "holds list")]:
+    for name, text, message in [("y", "2.5", "has the type int64"), ("z", "1", "has the type list")]:
         with pytest.raises(KernelweaveError, match=message) as caught:
             write_filled(table, name, [None, text, None], {}, tmp_path / "out.parquet")
         assert caught.value.code is ErrorCode.UNSUPPORTED

@@ -23,7 +23,7 @@ def test_cells_are_cut_where_pythons_csv_cuts_them_in_whatever_text(text):
     found = []
     for start, end, first, n_cells in zip(lines.starts, lines.ends, firsts, lines.n_cells, strict=True):
         ends = lines.stops[first : first + n_cells]
-        row = list(text_table._texts(body, "utf-8", np.append(start, ends[:-1] + 1), ends))
+        row = list(text_table._read_texts(body, "utf-8", np.append(start, ends[:-1] + 1), ends))
         found += [row] if end > start else []
     assert found == [row for row in csv.reader(io.StringIO(text, newline="")) if row]
 

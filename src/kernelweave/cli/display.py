@@ -1,4 +1,4 @@
-"""What the command shows: the report for people or as JSON, and what happens meanwhile."""
+"""What the command shows: its progress, and the report for people or as JSON."""
 
 from __future__ import annotations
 
@@ -69,8 +69,8 @@ def show_report(report: dict[str, Any], out: Path, model: Path | None) -> None:
 
 def _show_errors(console: Console, report: dict[str, Any]) -> None:
     tested, labeled = report["rows_tested"], report["rows_labeled"]
-    part = f"{tested:,} of the {labeled:,}" if tested < labeled else "the"
-    grid = Grid(title=f"cross-validated on {part} labelled rows", title_justify="left", title_style="")
+    rows = f"{tested:,} of the {labeled:,}" if tested < labeled else "the"
+    grid = Grid(title=f"cross-validated on {rows} labelled rows", title_justify="left", title_style="")
     grid.add_column("")
     if report["task"] == "classification":
         for name in ("error", "95 % interval", "balanced error"):
@@ -79,7 +79,7 @@ def _show_errors(console: Console, report: dict[str, Any]) -> None:
             low, high = e["interval"]
             grid.add_row(name, f"{e['error']:.1%}", f"{low:.1%} – {high:.1%}", f"{e['balanced_error']:.1%}")
     else:
-        for name in ("mean absolute error", "root mean square"):
+        for name in ("mean absolute error", "root mean square error"):
             grid.add_column(name, justify="right")
         for name, e in report["errors"].items():
             grid.add_row(name, f"{e['mean_absolute_error']:.4g}", f"{e['rmse']:.4g}")
@@ -94,20 +94,22 @@ def _show_kernels(console: Console, report: dict[str, Any]) -> None:
         if usage["columns"]:
             grid.add_row(escape(usage["name"]), escape(usage["source"]), str(usage["columns"]), f"{usage['share']:.0%}")
     console.print(grid)
-    proof = report["certificate"]
-    covered = "all rows as centres"
-    if proof["candidates"] < proof["rows"]:
-        covered = f"{proof['candidates']:,} of {proof['rows']:,} rows as centres (labelled ones and a random part)"
-    console.print(f"certificate: {_proved(proof)}, over {covered}. {proof['status']}", markup=False)
+    certificate = report["certificate"]
+    centers = "all rows as centres"
+    if certificate["candidates"] < certificate["rows"]:
+        n_centers, n_rows = certificate["candidates"], certificate["rows"]
+        centers = f"{n_centers:,} of {n_rows:,} rows as centres (labelled rows and a random sample)"
+    bound = describe_bound(certificate["objective"], certificate["gap"])
+    console.print(f"certificate: {bound}, with {centers}. {certificate['status']}", markup=False)
 
 
-def _proved(proof: dict[str, Any]) -> str:
-    """Return what a gap says about the optimum, which lies between the objective less the gap and the objective."""
-    bound = proof["objective"] - proof["gap"]
-    excess = 0.0 if proof["gap"] <= 0 else proof["gap"] / bound if bound > 0 else math.inf
+def describe_bound(objective: float, gap: float) -> str:
+    """Return how far the objective may be above the optimum, which is at least the objective less the gap."""
+    bound = objective - gap
+    excess = 0.0 if gap <= 0 else gap / bound if bound > 0 else math.inf
     if excess >= 1.0:
-        return "no useful bound was proved (the optimum may be less than half of what was reached)"
-    return f"at most {excess:.1e} of the optimum above it"
+        return "no useful bound (the optimum may be less than half of the value reached)"
+    return f"within {excess:.1e} of the optimum (relative)"
 
 
 def _show_columns(console: Console, columns: dict[str, Any]) -> None:

@@ -6,6 +6,7 @@ import math
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -21,9 +22,9 @@ from ..labeling.table import Table, is_empty, read_table, write_filled
 from ..labeling.target import require_empty_cells
 from ..persistence import load_with_about, pack, require_skops
 from .display import as_json, print_note, show_report, show_stages
-from .streams import as_text, can_show, work_is_done
+from .streams import as_text, can_show, mark_work_done
 
-# What the name of an output promises; the copy is of the table's own kind, so another promise is refused.
+# Kinds of files by their ending. The copy is of the same kind as the table, so other endings are refused.
 KINDS = {".csv": "text", ".tsv": "text with tabs", ".tab": "text with tabs", ".parquet": "Parquet", ".pq": "Parquet"}
 OTHER_KINDS = (".xlsx", ".xls", ".ods", ".json", ".feather", ".arrow", ".gz", ".bz2", ".xz", ".zip", ".zst")
 
@@ -32,49 +33,52 @@ def label(
     table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with a header row.")],
     target: Annotated[str, typer.Option(help="Column whose empty cells are filled in.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Where the copy goes (default: TABLE.labeled.csv).")
+        Path | None, typer.Option("-o", "--output", help="Output file (default: TABLE.labeled.csv).")
     ] = None,
     task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
-    unlabeled: Annotated[str | None, typer.Option(help="Text that marks an unlabelled cell, beside empty.")] = None,
-    id_column: Annotated[list[str] | None, typer.Option("--id", help="Column that names rows; not a feature.")] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
-    group: Annotated[str | None, typer.Option(help="Column whose groups are held out whole.")] = None,
-    source: Annotated[
-        list[str] | None, typer.Option(help="NAME=COLUMNS: one family of kernels for these (a,b or gene_*).")
+    unlabeled: Annotated[
+        str | None, typer.Option(help="Text that marks an unlabelled cell, as an empty one does.")
     ] = None,
-    scale: Annotated[str, typer.Option(help="auto, block, column or none.")] = "auto",
-    model: Annotated[Path | None, typer.Option(help="Save the model here, for `kernelweave predict`.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="About how many seconds to learn for.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of everything drawn at random.")] = 0,
+    id_column: Annotated[
+        list[str] | None, typer.Option("--id", help="Column that identifies rows; not a feature.")
+    ] = None,
+    ignore: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
+    group: Annotated[
+        str | None, typer.Option(help="Column of groups; cross-validation holds out whole groups.")
+    ] = None,
+    source: Annotated[
+        list[str] | None, typer.Option(help="NAME=COLUMNS (a,b or gene_*): columns with kernels of their own.")
+    ] = None,
+    scale: Annotated[str, typer.Option(help="Scaling of numbers: auto, block, column or none.")] = "auto",
+    model: Annotated[Path | None, typer.Option(help="Save the model to this file, for `kernelweave predict`.")] = None,
+    time_limit: Annotated[float | None, typer.Option(help="Approximate time for learning, in seconds.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
     json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
-    """Fill in the empty cells of one column of TABLE, and say how good the labels are."""
+    """Fill in the empty cells of one column of TABLE, and report how accurate the labels are."""
     target = as_text(target)
     unlabeled, group = (None if word is None else as_text(word) for word in (unlabeled, group))
     id_column, ignore, source = ([as_text(word) for word in words or ()] for words in (id_column, ignore, source))
-    _require(task, ("auto", "classification", "regression"), "--task")
-    _require(scale, ("auto", "block", "column", "none"), "--scale")
-    out = output or _beside(table, "labeled")
+    _check_choice(task, ("auto", "classification", "regression"), "--task")
+    _check_choice(scale, ("auto", "block", "column", "none"), "--scale")
+    out = output or _name_copy(table, "labeled")
     record = out.with_name(out.name + ".json")
-    outputs = [out, record, *([model] if model else [])]
-    for path in outputs:
-        check_output(path, table)
-    _require_distinct(outputs)
+    _check_outputs([out, record, *([model] if model else [])], table)
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise KernelweaveError(
             f"--time-limit {time_limit:g} is not a positive number of seconds.", ErrorCode.BAD_OPTION
         )
     if model is not None:
-        _require_skops()
+        _check_skops()
     if seed < 0:
-        raise KernelweaveError(f"--seed {seed} is negative; any whole number from 0 on will do.", ErrorCode.BAD_OPTION)
+        raise KernelweaveError(f"--seed {seed} is negative; give a whole number, 0 or more.", ErrorCode.BAD_OPTION)
     options = LabelingOptions(
         target=target,
         task=task,
         id_columns=tuple(id_column),
         ignore=tuple(ignore),
         group=group,
-        sources=_sources(source),
+        sources=_parse_sources(source),
         scale=scale,
         seed=seed,
         time_limit=time_limit,
@@ -82,19 +86,21 @@ def label(
     with show_stages() as on_stage:
         on_stage("reading the table", 0.0)
         data = read_table(table)
-        _require_kind(data, out)
+        _check_ending(data, out)
         for name in (target, *options.id_columns, *options.ignore, *([group] if group else [])):
             data.position(name)
         empty = is_empty(data, target, unlabeled)
-        done = fill_labels(data.frame(), data.column(target), empty, options, on_stage)
+        labeling = fill_labels(data.frame(), data.column(target), empty, options, on_stage)
         on_stage("writing", 0.98)
-        extra = _free_names(done.extra, data.names)
-        report = _record(data, options, unlabeled, done, extra)
+        extra = _rename_taken(labeling.extra, data.names)
+        report = _make_record(data, options, unlabeled, labeling, extra)
         files = [(record, (as_json(report) + "\n").encode("utf-8", "backslashreplace"))]  # JSON has the same escapes
         if model is not None:
-            files.append((model, pack(done.model, target=target, task=done.report["task"], unlabeled=unlabeled)))
-        write_all(files, lambda: write_filled(data, target, done.values.tolist(), extra, out, unlabeled))
-    work_is_done()
+            files.append(
+                (model, pack(labeling.model, target=target, task=labeling.report["task"], unlabeled=unlabeled))
+            )
+        write_all(files, lambda: write_filled(data, target, labeling.values.tolist(), extra, out, unlabeled))
+    mark_work_done()
     if json_:
         for note in report["warnings"]:
             print_note(note)
@@ -107,14 +113,13 @@ def predict(
     model: Annotated[Path, typer.Argument(help="File that `kernelweave label --model` wrote.")],
     table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with the same feature columns.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Where the copy goes (default: TABLE.predicted.csv).")
+        Path | None, typer.Option("-o", "--output", help="Output file (default: TABLE.predicted.csv).")
     ] = None,
 ) -> None:
     """Fill in the target column of another TABLE (or append it) with a saved model."""
-    out = output or _beside(table, "predicted")
-    _require_distinct([model, out])
-    check_output(out, table)
-    _require_skops()
+    out = output or _name_copy(table, "predicted")
+    _check_outputs([out], table, model)
+    _check_skops()
     try:
         pipeline, about_model = load_with_about(model)
     except OSError as error:
@@ -124,7 +129,7 @@ def predict(
     with show_stages() as on_stage:
         on_stage("reading the table", 0.0)
         data = read_table(table)
-        _require_kind(data, out)
+        _check_ending(data, out)
         target = str(about_model["target"])
         given = target in data.names
         unlabeled = about_model.get("unlabeled")
@@ -138,15 +143,15 @@ def predict(
         extra = {name: spread(texts, empty, "") for name, texts in columns.items()}
         values = spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)
         on_stage("writing", 0.9)
-        names = _free_names(extra, data.names)
+        names = _rename_taken(extra, data.names)
         write_filled(
             data, target if given else data.names[0], values.tolist(), names, out, unlabeled if given else None
         )
-    work_is_done()
+    mark_work_done()
     print(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}")
 
 
-def _sources(texts: Sequence[str]) -> dict[str, list[str]]:
+def _parse_sources(texts: Sequence[str]) -> dict[str, list[str]]:
     sources: dict[str, list[str]] = {}
     for text in texts:
         name, separator, columns = text.partition("=")
@@ -158,27 +163,31 @@ def _sources(texts: Sequence[str]) -> dict[str, list[str]]:
     return sources
 
 
-def _require_distinct(paths: Sequence[Path]) -> None:
-    seen: set[str] = set()
-    for path in paths:
-        if (real := os.path.realpath(path)) in seen:
-            message = f"'{path}' is named twice; give each file of the command a name of its own."
-            raise KernelweaveError(message, ErrorCode.SAME_FILE)
-        seen.add(real)
+def _check_outputs(outputs: Sequence[Path], *inputs: Path) -> None:
+    """Refuse outputs that cannot be written, that are inputs, or that are the same file."""
+    for path in outputs:
+        for source in inputs:
+            check_output(path, source)
+    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
+        raise KernelweaveError(
+            f"A file is named twice among the outputs {', '.join(map(str, outputs))}; give each its own name.",
+            ErrorCode.SAME_FILE,
+        )
 
 
-def _beside(table: Path, what: str) -> Path:
-    """Return where the copy goes if nobody says."""
+def _name_copy(table: Path, what: str) -> Path:
+    """Return the name of the copy where no other is given."""
     folder = table.absolute().parent
     if (table.exists() and not table.is_file()) or {Path("/dev"), Path("/proc")} & {folder, *folder.parents}:
         raise KernelweaveError(
-            f"'{table}' is not a file that a copy can lie beside; name the copy with -o.", ErrorCode.BAD_OPTION
+            f"'{table}' is not an ordinary file, so the copy has no default name; name the copy with -o.",
+            ErrorCode.BAD_OPTION,
         )
     return table.with_name(f"{table.stem}.{what}{table.suffix}")
 
 
-def _require_kind(data: Table, out: Path) -> None:
-    """Refuse an output whose name promises another kind of file than the table is."""
+def _check_ending(data: Table, out: Path) -> None:
+    """Refuse an output whose ending is that of another kind of file."""
     suffix = out.suffix.lower()
     kind = "Parquet" if data.format == "parquet" else "text"
     if getattr(data, "delimiter", "") == "\t":
@@ -191,19 +200,19 @@ def _require_kind(data: Table, out: Path) -> None:
         )
 
 
-def _require_skops() -> None:
+def _check_skops() -> None:
     try:
         require_skops()
     except ImportError as error:
         raise KernelweaveError(str(error), ErrorCode.BAD_OPTION) from None
 
 
-def _require(value: str, allowed: tuple[str, ...], option: str) -> None:
+def _check_choice(value: str, allowed: tuple[str, ...], option: str) -> None:
     if value not in allowed:
         raise KernelweaveError(f"{option} {value!r} is not one of {', '.join(allowed)}.", ErrorCode.BAD_OPTION)
 
 
-def _free_names(extra: dict[str, Any], taken: list[str]) -> dict[str, Any]:
+def _rename_taken(extra: dict[str, Any], taken: list[str]) -> dict[str, Any]:
     """Give appended columns names that the table does not have yet."""
     free: dict[str, Any] = {}
     for name, texts in extra.items():
@@ -214,17 +223,16 @@ def _free_names(extra: dict[str, Any], taken: list[str]) -> dict[str, Any]:
     return free
 
 
-def _record(
-    data: Table, options: LabelingOptions, unlabeled: str | None, done: Labeling, extra: dict[str, Any]
+def _make_record(
+    data: Table, options: LabelingOptions, unlabeled: str | None, labeling: Labeling, extra: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return all that is needed to repeat the run to the same output."""
+    """Return what is needed to repeat the run with the same output."""
     packages = ("kernelweave", "numpy", "scipy", "scikit-learn", "highspy", "pandas")
-    chosen = {name: getattr(options, name) for name in options.__dataclass_fields__}
     return {
         "table": as_text(data.path.name),
         "date": str(datetime.now(UTC).date()),
         "versions": {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in packages}},
-        "options": chosen | {"unlabeled": unlabeled},
+        "options": asdict(options) | {"unlabeled": unlabeled},
         "appended": list(extra),
-        **done.report,
+        **labeling.report,
     }

@@ -1,4 +1,4 @@
-"""The command ``kernelweave``: what it is made of, and how every failure becomes one sentence and an exit code."""
+"""The command ``kernelweave``: its parts, and how every failure becomes one sentence and an exit code."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import threading
 from types import FrameType
 
 from .errors import EXIT_CODES, INTERRUPTED, NO_READER, describe_failure
-from .streams import guarded, open_closed
+from .streams import guard_streams, open_closed_streams
 
-open_closed()
+open_closed_streams()
 # While modules are imported there is nothing to clean up, and an exception in the midst of a compiled one could become
 # any other: Ctrl-C ends the process.
 _can_be_interrupted = (
@@ -44,7 +44,7 @@ app.add_typer(papers, name="papers")
 def main() -> None:
     """Run the command; whatever goes wrong is one sentence and an exit code of its own."""
     signal.signal(signal.SIGTERM, _interrupt)
-    with guarded() as output:
+    with guard_streams() as output:
         try:
             _run()
         except SystemExit as stop:

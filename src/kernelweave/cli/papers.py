@@ -1,4 +1,4 @@
-"""``kernelweave papers``: compute the papers' tables and figures anew, and show them beside what is printed."""
+"""``kernelweave papers``: compute the papers' tables and figures again, and compare them with the printed ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.table import Table as Lines
 from ..errors import ErrorCode, KernelweaveError
 from ..estimators.shared.progress import show_progress
 from ..files import atomic_write, reason
-from .streams import work_is_done
+from .streams import mark_work_done
 
 if TYPE_CHECKING:
     from ..papers.definition import Paper
@@ -48,24 +48,26 @@ def run(
     table: Annotated[int | None, typer.Option(help="Only the table of this number.")] = None,
     figure: Annotated[int | None, typer.Option(help="Only the figure of this number.")] = None,
     trials: Annotated[int | None, typer.Option(help="Trials of each cell (default: the paper's).")] = None,
-    fast: Annotated[bool, typer.Option("--fast", help="Small samples and few trials: minutes.")] = False,
-    jobs: Annotated[int | None, typer.Option(help="Processes (default: one a core). No influence on values.")] = None,
+    fast: Annotated[bool, typer.Option("--fast", help="Small samples and few trials: takes minutes.")] = False,
+    jobs: Annotated[
+        int | None, typer.Option(help="Number of processes (default: one per core); does not change values.")
+    ] = None,
     with_: Annotated[
         list[str] | None,
-        typer.Option("--with", help="module:Class of a scikit-learn estimator: one more method, on the same splits."),
+        typer.Option("--with", help="module:Class of a scikit-learn estimator, compared on the same splits."),
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the records.")] = FOLDER,
 ) -> None:
-    """Compute the cells of PAPER that have no record yet in the folder; a run that was stopped goes on."""
+    """Compute the cells of PAPER that have no record in the folder yet; a run that was stopped continues."""
     from ..papers import runner
     from ..papers.outside import outside
 
-    papers = _chosen(paper)
-    kind, number = _item(table, figure)
+    papers = _find_papers(paper)
+    kind, number = _find_item(table, figure)
     if trials is not None and trials < 1:
-        raise KernelweaveError(f"--trials {trials} is not a whole number from 1 on.", ErrorCode.BAD_OPTION)
+        raise KernelweaveError(f"--trials {trials} is not a whole number of 1 or more.", ErrorCode.BAD_OPTION)
     if jobs is not None and jobs < 1:
-        raise KernelweaveError(f"--jobs {jobs} is not a whole number from 1 on.", ErrorCode.BAD_OPTION)
+        raise KernelweaveError(f"--jobs {jobs} is not a whole number of 1 or more.", ErrorCode.BAD_OPTION)
     for name in with_ or ():
         try:
             given = outside(name)
@@ -81,22 +83,23 @@ def run(
         raise KernelweaveError(f"There is no {kind} {number}; there are {known}.", ErrorCode.BAD_OPTION)
     if with_ and not any(task.item.outside for task in tasks):
         raise KernelweaveError(
-            f"--with is given, and nothing that is chosen takes it; {_takers(papers)}.", ErrorCode.BAD_OPTION
+            f"--with is given, but nothing that is chosen compares other estimators; {_list_comparisons(papers)}.",
+            ErrorCode.BAD_OPTION,
         )
     if output.exists() and not output.is_dir():
-        raise KernelweaveError(f"'{output}' is no folder; name another one with -o.", ErrorCode.BAD_OPTION)
+        raise KernelweaveError(f"'{output}' is not a folder; name another one with -o.", ErrorCode.BAD_OPTION)
     try:
         with _show_cells() as watch:
             records = runner.execute(tasks, output, n_jobs=jobs or cpu_count(), watch=watch)
     except KeyboardInterrupt:
         raise KernelweaveError(
-            f"Interrupted; what is finished is kept in '{output}', and the same command goes on.",
+            f"Interrupted; finished cells are kept in '{output}'. Run the same command to continue.",
             ErrorCode.INTERRUPTED,
         ) from None
     except BrokenProcessPool:
         raise KernelweaveError(
-            f"A process was killed, perhaps for want of memory; what is finished is kept in '{output}', and the same "
-            "command goes on: give it fewer --jobs.",
+            f"A process was killed, perhaps because memory ran out; finished cells are kept in '{output}'. Run the "
+            "same command with fewer --jobs to continue.",
             ErrorCode.FAILED_CELLS,
         ) from None
     except OSError as error:
@@ -104,15 +107,15 @@ def run(
             f"The records cannot be written to '{output}': {reason(error)}.", ErrorCode.BAD_OPTION
         ) from None
     failed = [record for record in records if "error" in record]
-    work_is_done()
+    mark_work_done()
     n_good = len(records) - len(failed)
     print(f"{n_good} of {len(records)} cells are in '{output}'; next: kernelweave papers report {output}")
     if failed:
         first = failed[0]
         where = f"{first['paper']} {first['item']}, {first['row']}, {first['method']}, trial {first['trial']}"
         raise KernelweaveError(
-            f"{len(failed)} of {len(records)} cells failed, the first at {where}: {first['error']}. The same command "
-            "tries them again.",
+            f"{len(failed)} of {len(records)} cells failed, the first at {where}: {first['error']}. Run the same "
+            "command to try them again.",
             ErrorCode.FAILED_CELLS,
         )
 
@@ -125,10 +128,10 @@ def report(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write Markdown to this file, too.")] = None,
 ) -> None:
-    """Write one self-contained HTML page that shows the records beside the printed numbers."""
+    """Write one self-contained HTML page that compares the records with the printed numbers."""
     from ..papers import PAPERS, runner
 
-    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it has words on folders that it does without
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports folders that it does not need
     try:
         from ..report import page as pages
     except ImportError as missing:
@@ -149,12 +152,12 @@ def report(
         written.append((markdown, pages.markdown))
     for path, write in written:
         atomic_write(path, write(page).encode("utf-8", "replace"))  # names of files need not be UTF-8
-    work_is_done()
+    mark_work_done()
     counts = ", ".join(f"{count} {verdict}" for verdict, count in page.counts.items())
     print(f"{counts} than printed; written to {' and '.join(str(path) for path, _ in written)}")
 
 
-def _chosen(name: str) -> list[Paper]:
+def _find_papers(name: str) -> list[Paper]:
     from ..papers import PAPERS
 
     if name == "all":
@@ -166,7 +169,7 @@ def _chosen(name: str) -> list[Paper]:
     return [PAPERS[name]]
 
 
-def _item(table: int | None, figure: int | None) -> tuple[str | None, int | None]:
+def _find_item(table: int | None, figure: int | None) -> tuple[str | None, int | None]:
     if table is not None and figure is not None:
         raise KernelweaveError(
             "--table and --figure are both given; give one of them, or none for all.", ErrorCode.BAD_OPTION
@@ -176,10 +179,10 @@ def _item(table: int | None, figure: int | None) -> tuple[str | None, int | None
     return ("figure", figure) if figure is not None else (None, None)
 
 
-def _takers(papers: list[Paper]) -> str:
-    """Say which items of the papers take outside estimators."""
+def _list_comparisons(papers: list[Paper]) -> str:
+    """Return which items of the papers compare other estimators."""
     names = [f"{paper.name} {item.name}" for paper in papers for item in paper.items if item.outside]
-    return f"outside estimators go into {', '.join(names)}" if names else f"nothing of {papers[0].name} does"
+    return f"these do: {', '.join(names)}" if names else f"no item of {papers[0].name} does"
 
 
 @contextmanager
@@ -188,13 +191,13 @@ def _show_cells() -> Iterator[Callable[[Progress], None]]:
     with show_progress(keep_bar=False, seconds_between_lines=SECONDS_BETWEEN_LINES) as show:
 
         def watch(state: Progress) -> None:
-            detail = f"{state.n_done} of {state.n_total} cells, {_left(state)}"
+            detail = f"{state.n_done} of {state.n_total} cells, {_describe_remaining(state)}"
             show(f"{state.record['paper']} {state.record['item']}", state.n_done / state.n_total, detail)
 
         yield watch
 
 
-def _left(state: Progress) -> str:
+def _describe_remaining(state: Progress) -> str:
     if state.remaining is None:
         return "remaining time unknown"
     minutes, seconds = divmod(round(state.remaining), 60)

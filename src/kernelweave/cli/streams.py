@@ -1,10 +1,10 @@
-"""The standard streams of the command, whatever they are: what is printed never stops the work.
+"""The standard streams of the command: what is printed never stops the work, whatever the streams are.
 
-A stream may be in any encoding, closed, full, or a pipe whose reader has gone. While :func:`guarded` lasts, characters
-that a stream cannot show are replaced, and a stream that fails takes everything in silence. What standard output met is
-kept, so that the exit code can tell.
+A stream may be in any encoding, closed, full, or a pipe whose reader has gone. While :func:`guard_streams` lasts,
+characters that a stream cannot show are replaced, and a stream that fails discards what follows. The failure of
+standard output is kept for the exit code.
 
-Words on the command line come in the encoding of the system, too: :func:`as_text` reads those that are not in it.
+Arguments of the command are in the encoding of the system, too: :func:`as_text` reads those that are not.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, TextIO
 
-PLAIN = {"…": "...", "–": "-"}  # of the command's own words; other characters become question marks
-REPLACE = "kernelweave.replace"  # name of the error handler
+REPLACEMENTS = {"…": "...", "–": "-"}  # of the command's own words; other characters become question marks
+ERROR_HANDLER = "kernelweave.replace"
 
 
 class Output(io.RawIOBase):
-    """The bytes of a stream. After the first failure they go nowhere."""
+    """The bytes of a stream; after the first failure they are discarded."""
 
     def __init__(self, raw: Any = None) -> None:
         self.raw = raw
@@ -51,13 +51,13 @@ class Output(io.RawIOBase):
 
 
 @contextmanager
-def guarded() -> Iterator[Output]:
+def guard_streams() -> Iterator[Output]:
     """Guard standard output and standard error; give the former, to be asked for its failure after a flush.
 
     Streams that a program has put in the place of its own are left alone.
     """
-    open_closed()
-    codecs.register_error(REPLACE, _replaced)
+    open_closed_streams()
+    codecs.register_error(ERROR_HANDLER, _replace_characters)
     before = sys.stdout, sys.stderr
     output = Output()
     if sys.stdout is sys.__stdout__:
@@ -72,8 +72,8 @@ def guarded() -> Iterator[Output]:
         sys.stdout, sys.stderr = before
 
 
-def work_is_done() -> None:
-    """Say that all files are written: a reader of standard output who goes now is no failure of the command."""
+def mark_work_done() -> None:
+    """Note that all files are written: if the reader of standard output leaves now, the command has not failed."""
     output = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
     if isinstance(output, Output):
         output.work_is_done = True
@@ -104,7 +104,7 @@ def as_text(word: str) -> str:
     return word
 
 
-def open_closed() -> None:
+def open_closed_streams() -> None:
     """Open the null device in the place of closed streams; else the next file would get what is printed to them.
 
     Some modules cannot even be imported without them, numpy 2.0 among these.
@@ -126,13 +126,13 @@ def _guard(stream: Any) -> tuple[TextIO, Output]:
     guarded_stream = io.TextIOWrapper(
         io.BufferedWriter(output),
         encoding=stream.encoding,
-        errors=REPLACE,
+        errors=ERROR_HANDLER,
         line_buffering=stream.line_buffering or stream.write_through,
     )
     return guarded_stream, output
 
 
-def _replaced(error: UnicodeError) -> tuple[str, int]:
+def _replace_characters(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return "".join(PLAIN.get(character, "?") for character in error.object[error.start : error.end]), error.end
+    return "".join(REPLACEMENTS.get(character, "?") for character in error.object[error.start : error.end]), error.end

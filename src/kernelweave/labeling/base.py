@@ -38,14 +38,14 @@ class Table(ABC):
         """The columns, or those named, as a pandas frame: from text all str objects, from Parquet as typed there."""
 
     @abstractmethod
-    def filled(self, target: str, values: Values, extra: Extra) -> Writer:
-        """What writes the copy to an open file; whatever the values can do wrong has been tried by then."""
+    def prepare_copy(self, target: str, values: Values, extra: Extra) -> Writer:
+        """What writes the copy to an open file; values that cannot be written are refused before."""
 
     def position(self, name: str) -> int:
         """Number of the column called `name`."""
         if name not in self.names:
-            known = ", ".join(f"'{other}'" for other in self.names[:8]) + ", ..." * (len(self.names) > 8)
-            raise KernelweaveError(f"'{self.path}' has no column '{name}'; it has {known}.", ErrorCode.NO_SUCH_COLUMN)
+            message = f"'{self.path}' has no column {name!r}; it has {list_names(self.names)}."
+            raise KernelweaveError(message, ErrorCode.NO_SUCH_COLUMN)
         return self.names.index(name)
 
 
@@ -62,7 +62,13 @@ def check_header(path: Path, names: list[str], n_rows: int) -> None:
         raise KernelweaveError(f"'{path}' has column names but no rows.", ErrorCode.NO_ROWS)
 
 
-def need(module: str) -> Any:
+def list_names(names: Sequence[Any], limit: int = 8) -> str:
+    """Return the names in quotes, the first few of many, for a message."""
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown}, ... ({len(names)} in all)"
+
+
+def require_package(module: str) -> Any:
     """Import a module of the extra ``cli``, or say how to install it."""
     try:
         return importlib.import_module(module)

@@ -212,7 +212,7 @@ def describe_signs(levels: Sequence[str], counts: NDArray[np.intp]) -> str:
 
 
 def _describe_sign(match: re.Match[str]) -> str:
-    """What is beside the number and where it belongs, "" if nothing is; {} stands for the example."""
+    """Name what is written with the number and where to put it, "" if nothing is; {} stands for the example."""
     has_marks = re.search(r"[.,'\u2019]", match["thousands"] or "")  # blanks may be those of a telephone number
     if match["comparison"]:
         remark = "numbers with a comparison sign, {}: write the number alone"

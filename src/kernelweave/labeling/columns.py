@@ -1,4 +1,4 @@
-"""What each column of a table is, what is done with it, and why.
+"""What each column of a table is, how it is used, and why.
 
 `plan_columns` reads a frame (text cells as in a CSV file, or typed columns as in Parquet) and gives every column a
 kind and a sentence. The target is never read.
@@ -22,11 +22,11 @@ Missing numbers become the median, with an indicator column where more than 5 % 
 
 **How columns are scaled** (``scale="auto"``). At least 10 numeric columns with names equal but for their digits (or all
 those without such a family) whose ranges lie, 9 in 10 of them, within a factor of 4 of their median are columns of one
-unit, such as pixels or spectra, and get one common shift and factor: standardising pixels blows up the empty border
+unit, such as pixels or spectra, and get one common shift and factor: standardising pixels enlarges the empty border
 (SVC on 80 of the digits: 13.8 % error, 9.6 % as a block). Every other column is standardised (wine: 2.2 %, as one
-block 32 %). A column whose range exceeds 10 times the median is standardised by itself, so it cannot drown its block;
-so is one whose centre is 100 such ranges from those of the others: the common shift would leave it so far from zero
-that squared distances lose their digits.
+block 32 %). A column whose range exceeds 10 times the median is standardised by itself, so that it does not dominate
+its block; so is one whose centre is 100 such ranges from those of the others: the common shift would leave it so far
+from zero that squared distances lose their digits.
 """
 
 from __future__ import annotations
@@ -43,22 +43,25 @@ from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
 from . import cells
+from .base import list_names
 from .numbers import Floats, parse_numbers
 
-__all__ = ["Column", "ColumnPlan", "listed", "plan_columns", "rare"]
+__all__ = ["Column", "ColumnPlan", "min_level_rows", "plan_columns"]
 
 ID_NAME = re.compile(r"(.*[_\s.-])?(id|ids|uuid|guid|index|idx|row|row_?num(ber)?|unnamed: \d+)|\w*[a-z]I[Dd]")
-INDICATOR_SHARE = 0.05  # of missing cells, above which their absence is a column of its own
-N_FOR_ORDER = 8  # fewer whole numbers are in order by chance: 2/8! = 5e-5
-CODES_SHARE = 0.1  # of whole numbers that doubles do not hold; among codes just above 2^53 it is a half
-ROUNDED = 4.0  # units in the last place
-BLOCK_MIN_COLUMNS, BLOCK_FACTOR, BLOCK_SHARE, BLOCK_OUTLIER, BLOCK_FAR = 10, 4.0, 0.9, 10.0, 100.0
+MAX_SHARE_IMPUTED = 0.05  # of missing cells, above which a further column tells where they are
+MIN_ROWS_IN_ORDER = 8  # fewer whole numbers are in order by chance: 2/8! = 5e-5
+MIN_SHARE_INEXACT = 0.1  # of whole numbers that doubles do not hold; among codes just above 2^53 it is a half
+MIN_STD_ULPS = 4.0  # standard deviation in units in the last place; below it numbers differ by rounding only
+# Of a block: columns; ratio of a range to the median range, and the share of columns within it; and, in median ranges,
+# the range and the distance from the common centre beyond which a column is standardised by itself.
+MIN_BLOCK_COLUMNS, MAX_RANGE_RATIO, MIN_SHARE_ALIKE, MAX_BLOCK_RANGE, MAX_BLOCK_SHIFT = 10, 4.0, 0.9, 10.0, 100.0
 SCALES = ("auto", "block", "column", "none")
 
 
 @dataclass(frozen=True)
 class Column:
-    """What is done with one column of the table, and why, in words for the user."""
+    """How one column of the table is used, and why, in words for the user."""
 
     name: str
     kind: str  # "numeric", "boolean", "date", "categorical" or "left out"
@@ -72,7 +75,7 @@ class Column:
 
 @dataclass(frozen=True)
 class ColumnPlan:
-    """What is done with every column, in the order of the table: the frozen result of `plan_columns`."""
+    """How every column is used, in the order of the table: the frozen result of `plan_columns`."""
 
     columns: tuple[Column, ...]
     scale: str  # as asked for
@@ -149,17 +152,17 @@ def plan_columns(
     keep = set(keep)
     absent = [name for name in (*named, *keep) if name not in names]
     if absent:
-        message = f"The table has no column {listed(absent)}; it has {listed(names)}."
+        message = f"The table has no column {list_names(absent)}; it has {list_names(names)}."
         raise KernelweaveError(message, ErrorCode.NO_SUCH_COLUMN)
-    source_of = _sources(names, sources or {})
+    source_of = _assign_sources(names, sources or {})
     columns, spreads = [], {}
     for name in names:
         if name in named:
             column = Column(name, "left out", named[name])
         else:
-            column, spreads[name] = _describe(name, frame[name], forced=name in keep)
+            column, spreads[name] = _describe_column(name, frame[name], forced=name in keep)
         columns.append(replace(column, source=source_of[name]))
-    block_of = _blocks(columns, spreads, scale)
+    block_of = _assign_blocks(columns, spreads, scale)
     return ColumnPlan(tuple(replace(c, block=block_of.get(c.name, "")) for c in columns), scale, len(frame))
 
 
@@ -170,10 +173,10 @@ class Spread(NamedTuple):
     range: float = math.nan
 
 
-def _describe(name: str, series: Any, forced: bool) -> tuple[Column, Spread]:
+def _describe_column(name: str, series: Any, forced: bool) -> tuple[Column, Spread]:
     """The column by the lines of the module docstring, and where its numbers lie if it has any."""
 
-    def out(reason: str) -> tuple[Column, Spread]:
+    def leave_out(reason: str) -> tuple[Column, Spread]:
         return Column(name, "left out", reason), Spread()
 
     kind, form, values = "numeric", "", cells.read_numbers(series)
@@ -181,66 +184,70 @@ def _describe(name: str, series: Any, forced: bool) -> tuple[Column, Spread]:
         try:
             levels, codes = cells.factorize_texts(series)
         except TypeError:  # unhashable
-            return out("cells that are lists or the like")
-        kind, form, found = cells.find_kind(levels)
-        values = np.append(np.arange(len(levels)) if found is None else found, np.nan)[codes]
+            return leave_out("cells are lists or other objects")
+        kind, form, numbers = cells.find_kind(levels)
+        values = np.append(np.arange(len(levels)) if numbers is None else numbers, np.nan)[codes]
     present = values[~np.isnan(values)]
     distinct, share_missing = np.unique(present), 1 - len(present) / max(1, len(values))
     n_distinct = len(distinct)
     if n_distinct == 0:
-        return out("no value in any row")
+        return leave_out("no value in any row")
     lost = cells.share_inexact(series, values) if kind == "numeric" and not forced else 0.0
-    if lost >= CODES_SHARE and series[~np.isnan(values)].nunique() > 1:
-        return out("ID-like: whole numbers with more digits than a double holds")
-    if n_distinct == 1 and share_missing > INDICATOR_SHARE and len(values) - len(present) >= rare(len(values)):
-        return Column(name, "categorical", "one value or none"), Spread()
+    if lost >= MIN_SHARE_INEXACT and series[~np.isnan(values)].nunique() > 1:
+        return leave_out("ID-like: whole numbers with more digits than a double can hold")
+    if (
+        n_distinct == 1
+        and share_missing > MAX_SHARE_IMPUTED
+        and len(values) - len(present) >= min_level_rows(len(values))
+    ):
+        return Column(name, "categorical", "one value, or missing"), Spread()
     if n_distinct == 1 or kind == "ambiguous":
-        return out("constant" if n_distinct == 1 else "dates whose day and month cannot be told apart")
+        return leave_out("constant" if n_distinct == 1 else "ambiguous dates: day and month cannot be told apart")
     if kind == "text":
         counts = np.bincount(codes[codes >= 0], minlength=len(levels))
-        objection, about = _objection_to_text(levels, counts, len(series))
+        objection, about = _find_objection_to_text(levels, counts, len(series))
         if objection and not forced:
-            return out(f"{objection} ({about})")
+            return leave_out(f"{objection} ({about})")
         return Column(name, "categorical", about), Spread()
-    if kind == "numeric" and not forced and (objection := _objection_to_numbers(name, present)):
-        return out(objection)
+    if kind == "numeric" and not forced and (objection := _find_objection_to_numbers(name, present)):
+        return leave_out(objection)
     reason = {"numeric": "numbers", "date": "dates", "boolean": "two values"}[kind]
     reason += f", {100 * share_missing:.2g} % missing" if share_missing else ""
     origin = str(np.datetime64(math.floor(present.min() * cells.SECONDS_PER_DAY), "s")) if kind == "date" else ""
-    column = Column(name, kind, reason, form=form, origin=origin, indicator=share_missing > INDICATOR_SHARE)
+    column = Column(name, kind, reason, form=form, origin=origin, indicator=share_missing > MAX_SHARE_IMPUTED)
     return column, Spread(float(distinct[n_distinct // 2]), float(np.ptp(distinct)))
 
 
-def _objection_to_numbers(name: str, present: Floats) -> str:
+def _find_objection_to_numbers(name: str, present: Floats) -> str:
     """Why these numbers do not describe a row; "" if they do."""
     mantissas = np.ldexp(present, -int(np.frexp(np.abs(present).max())[1]))  # within [-1, 1], and as exact
-    if (mantissas - mantissas[0]).std() < ROUNDED * 2.0**-53:
-        return f"constant but for the rounding of numbers near {present[0]:.3g}"
+    if (mantissas - mantissas[0]).std() < MIN_STD_ULPS * 2.0**-53:
+        return f"constant up to the rounding of numbers near {present[0]:.3g}"
     n = len(present)
     if n < 5 or (present != np.floor(present)).any() or np.abs(present).max() >= 2.0**62:
         return ""
     distinct, steps = np.unique(present).astype(np.int64), np.diff(present)
     if len(distinct) < 0.99 * n:
         return ""
-    if n >= N_FOR_ORDER and ((steps >= 0).all() or (steps <= 0).all()):
-        return "ID-like: whole numbers that count through the rows"
+    if n >= MIN_ROWS_IN_ORDER and ((steps >= 0).all() or (steps <= 0).all()):
+        return "ID-like: whole numbers in the order of the rows"
     spacing = int(np.gcd.reduce(np.diff(distinct)))
     if (distinct[-1] - distinct[0]) // spacing < 1.05 * n:
-        return "ID-like: the numbers of a regular range, one for each row"
+        return "ID-like: whole numbers of a regular range, one per row"
     if ID_NAME.fullmatch(name) or ID_NAME.fullmatch(name.lower()):
-        return "ID-like: by its name, and another whole number in each row"
+        return "ID-like: by its name, with a different whole number in each row"
     return ""
 
 
-def rare(n_rows: int) -> int:
-    """Levels on fewer rows are merged."""
+def min_level_rows(n_rows: int) -> int:
+    """Return the number of rows below which levels are merged."""
     return max(3, math.ceil(0.01 * n_rows))
 
 
-def _objection_to_text(levels: Sequence[str], counts: NDArray[np.intp], n_rows: int) -> tuple[str, str]:
-    """Why this text is of no use, "" if it is, and a description."""
-    n, n_present, least = len(levels), int(counts.sum()), rare(n_rows)
-    n_rare = int((counts < least).sum())
+def _find_objection_to_text(levels: Sequence[str], counts: NDArray[np.intp], n_rows: int) -> tuple[str, str]:
+    """Why this text is not used, "" if it is, and a description of it."""
+    n, n_present, min_rows = len(levels), int(counts.sum()), min_level_rows(n_rows)
+    n_rare = int((counts < min_rows).sum())
     about = f"{n} distinct values"
     numbers = ~np.isnan(parse_numbers(levels))
     share = counts[numbers].sum() / n_present
@@ -249,26 +256,28 @@ def _objection_to_text(levels: Sequence[str], counts: NDArray[np.intp], n_rows: 
     blanks = sum(re.search(r"\s", level) is not None for level in levels) > 0.05 * n
     objection = ""
     if n_present >= 5 and n >= 0.95 * n_present:
-        objection = "free text" if blanks else "ID-like: codes, one for each row"
+        objection = "free text" if blanks else "ID-like: a different code in each row"
     elif n > max(20, 0.05 * n_rows) or (n > 10 and np.average([*map(len, levels)], weights=counts) > 50):
-        objection = "free text" if blanks else "too many levels"
+        objection = "free text" if blanks else "too many distinct texts"
     elif n_rare == n:
-        objection = f"no value on {least} rows or more"
+        objection = f"no value occurs in {min_rows} rows or more"
     if objection:
         return cells.describe_signs(levels, counts) or objection, about
-    return "", about + (f", {n_rare} rare ones merged" if n_rare > 1 else "")
+    return "", about + (f", {n_rare} rare values merged" if n_rare > 1 else "")
 
 
-def _sources(names: Sequence[str], sources: Mapping[str, Sequence[str]]) -> dict[str, str]:
-    """The source of each column, "" if none claims it."""
+def _assign_sources(names: Sequence[str], sources: Mapping[str, Sequence[str]]) -> dict[str, str]:
+    """The source of each column, "" if it is in none."""
     source_of = dict.fromkeys(names, "")
     for source, patterns in sources.items():
         for pattern in patterns:
-            claimed = [pattern] if pattern in source_of else [name for name in names if fnmatchcase(name, pattern)]
-            if not claimed:
-                message = f"Source {source!r} names {pattern!r}, which the table does not have; it has {listed(names)}."
+            matching = [pattern] if pattern in source_of else [name for name in names if fnmatchcase(name, pattern)]
+            if not matching:
+                message = (
+                    f"Source {source!r} names {pattern!r}, which the table does not have; it has {list_names(names)}."
+                )
                 raise KernelweaveError(message, ErrorCode.BAD_SOURCE)
-            for name in claimed:
+            for name in matching:
                 if source_of[name] not in ("", source):
                     message = (
                         f"Column {name!r} is in two sources, {source_of[name]!r} and {source!r}; name it in one only."
@@ -278,7 +287,7 @@ def _sources(names: Sequence[str], sources: Mapping[str, Sequence[str]]) -> dict
     return source_of
 
 
-def _blocks(columns: Sequence[Column], spreads: Mapping[str, Spread], scale: str) -> dict[str, str]:
+def _assign_blocks(columns: Sequence[Column], spreads: Mapping[str, Spread], scale: str) -> dict[str, str]:
     """The block of each column that has one."""
     if scale in ("column", "none"):
         return {}
@@ -290,20 +299,16 @@ def _blocks(columns: Sequence[Column], spreads: Mapping[str, Spread], scale: str
     if scale == "block":
         return {name: stem for (_, stem), members in families.items() for name in members}
     for source, stem in list(families):
-        if len(families[source, stem]) < BLOCK_MIN_COLUMNS:
+        if len(families[source, stem]) < MIN_BLOCK_COLUMNS:
             families.setdefault((source, ""), []).extend(families.pop((source, stem)))
     block_of = {}
     for (_, stem), members in families.items():
         centers, spans = np.array([spreads[name] for name in members]).T
         middle = np.median(spans)
-        near = (spans / BLOCK_FACTOR <= middle) & (spans >= middle / BLOCK_FACTOR)
-        if len(members) >= BLOCK_MIN_COLUMNS and near.mean() >= BLOCK_SHARE:
-            fits = (spans / BLOCK_OUTLIER <= middle) & (np.abs(centers - np.median(centers)) / BLOCK_FAR <= middle)
+        near = (spans / MAX_RANGE_RATIO <= middle) & (spans >= middle / MAX_RANGE_RATIO)
+        if len(members) >= MIN_BLOCK_COLUMNS and near.mean() >= MIN_SHARE_ALIKE:
+            fits = (spans / MAX_BLOCK_RANGE <= middle) & (
+                np.abs(centers - np.median(centers)) / MAX_BLOCK_SHIFT <= middle
+            )
             block_of.update({name: stem or "numbers" for name, fit in zip(members, fits, strict=True) if fit})
     return block_of
-
-
-def listed(names: Sequence[Any], limit: int = 8) -> str:
-    """The names in quotes, the first few of many, for a message."""
-    shown = ", ".join(repr(name) for name in names[:limit])
-    return shown if len(names) <= limit else f"{shown}, ... ({len(names)} in all)"

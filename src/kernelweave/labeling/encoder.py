@@ -1,12 +1,12 @@
 """The scikit-learn pipeline that carries out a plan of columns.
 
-Between parts: two columns of a block count like one standardised column, since columns of one unit repeat each other;
-all levels of a categorical variable together count like one.
+How parts weigh: two columns of a block count as one standardised column, since columns of one unit are redundant; all
+levels of a categorical column together count as one.
 
-Columns may lie far from zero. A sum of n such numbers has lost what they differ by, while the difference of two nearby
-doubles is exact; so mean and variance are those of the differences to the first row, which is within sqrt(n) standard
-deviations of the mean. (scikit-learn's StandardScaler takes a deviation below n eps times the mean for zero, and leaves
-that column as large as it is.)
+Columns may lie far from zero. In a sum of n such numbers rounding hides their differences, while the difference of two
+nearby doubles is exact; so mean and variance are those of the differences to the first row, which is within sqrt(n)
+standard deviations of the mean. (scikit-learn's StandardScaler takes a deviation below n eps times the mean for zero,
+and leaves that column as large as it is.)
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from sklearn.preprocessing import OneHotEncoder
 
 from ..errors import ErrorCode, KernelweaveError
 from . import cells
-from .columns import ColumnPlan, listed, rare
+from .base import list_names
+from .columns import ColumnPlan, min_level_rows
 
 __all__ = ["MAX_NUMBER", "BlockScaler", "ColumnScaler", "TableReader", "make_encoder", "source_positions"]
 
@@ -74,7 +75,7 @@ def make_encoder(plan: ColumnPlan) -> Pipeline:
         add("missing", members, MissingIndicator(features="all"), flag)
     for column in plan.used:
         if column.kind == "categorical":
-            levels = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=rare(plan.n_rows),
+            levels = OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=min_level_rows(plan.n_rows),
                                    max_categories=MAX_LEVELS, sparse_output=False)  # fmt: skip
             add("level", [column.name], levels, BlockScaler(variance=1.0, min_variance=MIN_LEVEL_VARIANCE))
     recipes = [{key: getattr(column, key) for key in ("name", "kind", "form", "origin")} for column in plan.used]
@@ -105,8 +106,8 @@ class TableReader(TransformerMixin, BaseEstimator):
         absent = [recipe["name"] for recipe in self.recipes if recipe["name"] not in frame.columns]
         if absent:
             raise KernelweaveError(
-                f"The table lacks the column{'s' * (len(absent) > 1)} {listed(absent)}; it has "
-                f"{listed(list(frame.columns))}. Give a table with all columns that the model was learned from.",
+                f"The table lacks the column{'s' * (len(absent) > 1)} {list_names(absent)}; it has "
+                f"{list_names(list(frame.columns))}. Give a table with all columns that the model was learned from.",
                 ErrorCode.BAD_FEATURES,
             )
         return self

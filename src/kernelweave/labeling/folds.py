@@ -73,7 +73,7 @@ class Target:
 
 @dataclass(frozen=True, eq=False)
 class Setup:
-    """What both tasks learn with; ``on_stage(text, share)`` is told what comes next, and the share that is done."""
+    """What both tasks learn with; ``on_stage(text, share)`` shows what comes next and the share that is done."""
 
     X: np.ndarray
     groups: np.ndarray | None

@@ -78,7 +78,7 @@ def fill_labels(
         Which of the cells are empty.
     options : LabelingOptions
     on_stage : callable
-        ``on_stage(text, share)`` is told what comes next and which share of the whole is done.
+        ``on_stage(text, share)`` shows what comes next and which share of the whole is done.
     """
     clock = Clock(options.time_limit)
     require_empty_cells(cells, empty, options.target)

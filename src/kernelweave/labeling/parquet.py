@@ -12,7 +12,7 @@ import numpy as np
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer, reason
-from .base import Extra, Table, Texts, Values, check_header, need
+from .base import Extra, Table, Texts, Values, check_header, require_package
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,7 +25,7 @@ class ParquetTable(Table):
 
     @classmethod
     def parse(cls, path: Path, raw: bytes) -> ParquetTable:
-        pa, parquet = need("pyarrow"), need("pyarrow.parquet")
+        pa, parquet = require_package("pyarrow"), require_package("pyarrow.parquet")
         try:
             file = parquet.ParquetFile(pa.BufferReader(raw))
             arrow = file.read()
@@ -51,28 +51,30 @@ class ParquetTable(Table):
         return texts
 
     def frame(self, names: Sequence[str] | None = None) -> Any:
-        need("pandas")
+        require_package("pandas")
         # Otherwise what pandas noted down as its index would be no column of the frame.
         return self.arrow.select(self.names if names is None else list(names)).to_pandas(ignore_metadata=True)
 
-    def filled(self, target: str, values: Values, extra: Extra) -> Writer:
-        pa, j = need("pyarrow"), self.position(target)
+    def prepare_copy(self, target: str, values: Values, extra: Extra) -> Writer:
+        pa, j = require_package("pyarrow"), self.position(target)
         field = self.arrow.schema.field(j)
         try:
             arrow = self.arrow.set_column(j, field, _fill(self.arrow.column(j).combine_chunks(), values))
         except (ValueError, NotImplementedError) as error:
-            message = f"Column '{target}' of '{self.path}' holds {field.type} and cannot be filled: {reason(error)}."
+            message = (
+                f"Column '{target}' of '{self.path}' has the type {field.type} and cannot be filled: {reason(error)}."
+            )
             raise KernelweaveError(message, ErrorCode.UNSUPPORTED) from None
         for name, texts in extra.items():
             cells = pa.array([text or None for text in texts], "string")
             with contextlib.suppress(ValueError):
                 cells = cells.cast("float64")
             arrow = arrow.append_column(name, cells)
-        return lambda file: need("pyarrow.parquet").write_table(arrow, file, **self.options)
+        return lambda file: require_package("pyarrow.parquet").write_table(arrow, file, **self.options)
 
 
 def _fill(cells: Any, values: Values) -> Any:
-    pa, compute = need("pyarrow"), need("pyarrow.compute")
+    pa, compute = require_package("pyarrow"), require_package("pyarrow.compute")
     mask = pa.array([value is not None for value in values])
     texts = pa.array(list(values), "string")
     if not pa.types.is_dictionary(cells.type):

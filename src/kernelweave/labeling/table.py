@@ -1,7 +1,7 @@
 r"""A table on disk, read so that a copy can differ from it in the filled cells and the appended columns only.
 
 The copy never goes through parsed values. A cell is empty if its text is blank, or a null of Parquet; ``NA`` is a text.
-A Parquet number's is the shortest.
+The text of a number in Parquet is the shortest that stands for it.
 """
 
 from __future__ import annotations
@@ -85,4 +85,4 @@ def write_filled(
         raise KernelweaveError(
             f"'{table.path}' already has a column '{clash[0]}'; it would appear twice.", ErrorCode.BAD_NAMES
         )
-    atomic_write(out, table.filled(target, values, extra))
+    atomic_write(out, table.prepare_copy(target, values, extra))

@@ -28,14 +28,18 @@ from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer
-from .base import Extra, Table, Texts, Values, check_header, need
+from .base import Extra, Table, Texts, Values, check_header, require_package
 
 DELIMITERS = ",;\t|"
-SAMPLE = 1 << 20  # bytes from which the delimiter is guessed
-MAX_PIECES = 100_000  # joined before they are written
+SAMPLE_BYTES = 1 << 20  # from which the delimiter is guessed
+MAX_PIECES = 100_000  # of bytes that are joined before they are written
 LF, CR = b"\n\r"
-MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-SIGNATURES = {b"PK\x03\x04": "an Excel workbook or a zip", b"\x1f\x8b": "a gzip archive", b"PAR1": "broken Parquet"}
+BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+SIGNATURES = {
+    b"PK\x03\x04": "an Excel workbook or a zip archive",
+    b"\x1f\x8b": "a gzip archive",
+    b"PAR1": "a broken Parquet file",
+}
 Positions = NDArray[np.int64]
 
 
@@ -71,27 +75,29 @@ class TextTable(Table):
         if n_columns == 1:
             rows[header:last] = True
         if len(ragged := np.flatnonzero(rows & (lines.n_cells != n_columns))):
-            line, n_cells = _line_number(body, lines.starts[ragged[0]]), lines.n_cells[ragged[0]]
-            message = f"Line {line} of '{path}' has {n_cells} cell(s) where the header has {n_columns}."
+            line, n_cells = _line_number(body, lines.starts[ragged[0]]), int(lines.n_cells[ragged[0]])
+            message = (
+                f"Line {line} of '{path}' has {n_cells} cell{'s' * (n_cells > 1)}, but the header has {n_columns}."
+            )
             raise KernelweaveError(message, ErrorCode.RAGGED)
         starts = lines.starts[rows]
         ends = (lines.stops if rows.all() else lines.stops[np.repeat(rows, lines.n_cells)]).reshape(-1, n_columns)
-        names = list(_texts(body, codec, np.append(starts[0], ends[0, :-1] + 1), ends[0]))
+        names = list(_read_texts(body, codec, np.append(starts[0], ends[0, :-1] + 1), ends[0]))
         check_header(path, names, len(starts) - 1)
         line_end = next(end for end in ("\r\n", "\r", "\n") if body.startswith(end.encode(), ends[0, -1]))
         return cls(path, names, len(starts) - 1, delimiter, line_end, mark, body, codec, encoding, starts, ends)
 
     def column(self, name: str) -> Texts:
         starts, ends = self._spans(name)
-        return _texts(self.body, self.codec, starts[1:], ends[1:])
+        return _read_texts(self.body, self.codec, starts[1:], ends[1:])
 
     def frame(self, names: Sequence[str] | None = None) -> Any:
         columns = {name: self.column(name) for name in (self.names if names is None else names)}
-        return need("pandas").DataFrame(columns, dtype=object, copy=False)
+        return require_package("pandas").DataFrame(columns, dtype=object, copy=False)
 
-    def filled(self, target: str, values: Values, extra: Extra) -> Writer:
+    def prepare_copy(self, target: str, values: Values, extra: Extra) -> Writer:
         starts, ends = self._spans(target)
-        encoded = functools.lru_cache(1 << 16)(self._encoded)
+        encoded = functools.lru_cache(1 << 16)(self._encode_cell)
         cells = zip([None, *values], _is_quoted(self.body, starts, ends).tolist(), strict=True)
         inserts = [b"" if text is None else encoded(target, text, quoted) for text, quoted in cells]
         # A cell that stays is cut out nowhere, and nothing is put there.
@@ -109,9 +115,9 @@ class TextTable(Table):
                 pieces += (self.body[cursor:cut], insert, self.body[cut_end:row_end], tail)
                 cursor = row_end
                 if len(pieces) > MAX_PIECES:
-                    file.write(self._in_file(pieces))
+                    file.write(self._encode_pieces(pieces))
                     pieces = []
-            file.write(self._in_file([*pieces, self.body[cursor:]]))
+            file.write(self._encode_pieces([*pieces, self.body[cursor:]]))
 
         return write
 
@@ -119,16 +125,17 @@ class TextTable(Table):
         j = self.position(name)
         return (self.ends[:, j - 1] + 1 if j else self.starts), self.ends[:, j]
 
-    def _encoded(self, name: str, text: str, quoted: bool = False) -> bytes:
+    def _encode_cell(self, name: str, text: str, quoted: bool = False) -> bytes:
         if quoted or any(special in text for special in (self.delimiter, '"', "\n", "\r")):
             text = '"' + text.replace('"', '""') + '"'
         try:
             return text.encode(self.codec)
         except UnicodeEncodeError as error:
-            message = f"{text[error.start]!r} for column '{name}' is not in {self.encoding}, in which '{self.path}' is."
+            wrong = f"{text[error.start]!r} in column '{name}' cannot be written in {self.encoding}"
+            message = f"{wrong}, the encoding of '{self.path}'."
             raise KernelweaveError(message, ErrorCode.UNENCODABLE) from None
 
-    def _in_file(self, pieces: list[bytes]) -> bytes:
+    def _encode_pieces(self, pieces: list[bytes]) -> bytes:
         joined = b"".join(pieces)
         return joined.decode().encode(self.encoding) if self.encoding.startswith("utf-16") else joined
 
@@ -136,9 +143,9 @@ class TextTable(Table):
 def _decode(path: Path, raw: bytes) -> tuple[bytes, bytes, str, str]:
     for signature, what in SIGNATURES.items():
         if raw.startswith(signature) and b"\0" in raw:
-            raise KernelweaveError(f"'{path}' is not a table but {what}.", ErrorCode.NOT_A_TABLE)
-    marked = [mark for mark in MARKS if raw.startswith(mark)]
-    mark, candidates = (marked[0], [MARKS[marked[0]]]) if marked else (b"", ["utf-8", "cp1252", "latin-1"])
+            raise KernelweaveError(f"'{path}' is {what}, not a table in CSV, TSV or Parquet.", ErrorCode.NOT_A_TABLE)
+    marked = [mark for mark in BYTE_ORDER_MARKS if raw.startswith(mark)]
+    mark, candidates = (marked[0], [BYTE_ORDER_MARKS[marked[0]]]) if marked else (b"", ["utf-8", "cp1252", "latin-1"])
     for encoding in candidates:
         with contextlib.suppress(UnicodeDecodeError):
             text = raw[len(mark) :].decode(encoding)
@@ -149,7 +156,7 @@ def _decode(path: Path, raw: bytes) -> tuple[bytes, bytes, str, str]:
         )
     codec = encoding if encoding in ("cp1252", "latin-1") else "utf-8"
     body = text.encode() if encoding.startswith("utf-16") else raw[len(mark) :]
-    head = body[:SAMPLE]
+    head = body[:SAMPLE_BYTES]
     # Random bytes hold 11 % of these; a text at most a stray form feed, escape or Ctrl-Z.
     n_control = len(head) - len(head.translate(None, bytes({*range(32)} - set(b"\t\n\r"))))
     if b"\0" in body or n_control > 1 + 0.05 * len(head):
@@ -202,9 +209,11 @@ def _inside_quotes(body: bytes, delimiter: str) -> tuple[NDArray[np.bool_], int 
 
 def _guess_delimiter(body: bytes) -> str:
     def regularity(delimiter: str) -> tuple[float, int, int]:
-        lines = _scan(body[:SAMPLE], delimiter)
+        lines = _scan(body[:SAMPLE_BYTES], delimiter)
         n_cells = lines.n_cells[lines.starts < lines.ends]
-        n_cells = n_cells[:-1] if len(body) > SAMPLE and len(n_cells) > 1 else n_cells  # the last line is cut short
+        n_cells = (
+            n_cells[:-1] if len(body) > SAMPLE_BYTES and len(n_cells) > 1 else n_cells
+        )  # the last line is cut short
         # A quote after a mark that is no delimiter swallows line ends: among equals, more lines are right.
         return float(np.mean(n_cells == n_cells[0])) * (n_cells[0] > 1), int(n_cells[0]), len(n_cells)
 
@@ -219,7 +228,7 @@ def _is_quoted(body: bytes, starts: Positions, ends: Positions) -> NDArray[np.bo
     return (np.frombuffer(body, np.uint8).take(starts, mode="clip") == ord('"')) & (starts < ends)
 
 
-def _texts(body: bytes, codec: str, starts: Positions, ends: Positions) -> Texts:
+def _read_texts(body: bytes, codec: str, starts: Positions, ends: Positions) -> Texts:
     quoted = _is_quoted(body, starts, ends)
     bare = quoted & _is_quoted(body, ends - 1, ends)  # nothing follows the closing quote: cut both off
     places = zip((starts + bare).tolist(), (ends - bare).tolist(), strict=True)
