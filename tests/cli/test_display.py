@@ -1,8 +1,9 @@
 import json
+import warnings
 
 import pytest
 
-from kernelweave.cli.display import as_json, describe_bound
+from kernelweave.cli.display import as_json, describe_bound, show_stages
 
 
 def test_json_has_no_nan_and_no_infinity():
@@ -26,3 +27,13 @@ def test_json_has_no_nan_and_no_infinity():
 )
 def test_the_certificate_is_relative_to_the_optimum(objective, gap, words):
     assert words in describe_bound(objective, gap)
+
+
+def test_stages_are_lines_and_warnings_are_notes_between_them(capsys):
+    before = warnings.showwarning
+    with show_stages() as on_stage:
+        on_stage("reading the table", 0.0)
+        warnings.warn("A [word] of caution.", stacklevel=1)
+        on_stage("writing", 0.98)
+    assert capsys.readouterr() == ("", "  0%  reading the table\nnote: A [word] of caution.\n 98%  writing\n")
+    assert warnings.showwarning is before
