@@ -89,6 +89,14 @@ def test_std_is_the_deviation_at_least_a_tenth_of_what_is_usual(intercept, bound
     np.testing.assert_allclose(for_2_norm, expected * np.sqrt(share.sum() / share))
 
 
+@pytest.mark.parametrize("size", [1e-140, 1e150])
+@pytest.mark.filterwarnings("error")
+def test_std_is_in_the_unit_of_the_columns_however_large(size, bound, X, weight):
+    large = KernelLibrary([RBF(0.5 / size**2), Linear()]).bind(size * X, np.random.default_rng(0))
+    found, plain = (Formulation("l1").scales(each, ROWS, weight, "std").reshape(2, N) for each in (large, bound))
+    np.testing.assert_allclose(found / [[1.0], [size**2]], plain)
+
+
 def test_columns_that_say_nothing_are_no_candidates(weight):
     X = np.zeros((N, 3))
     X[15:] = 1.0  # a linear kernel is zero on the labelled rows, whatever the centre

@@ -168,6 +168,14 @@ def test_the_scale_of_features_does_not_change_scaled_kernels(size, scale):
     np.testing.assert_allclose(K, matrix(plain.members[0]) / plain.scales[0], rtol=1e-10)
 
 
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(degree=2, coef0=0.0)], ids=str)
+@pytest.mark.parametrize("size, word", [(1e-20, "small"), (1e20, "large")])
+def test_values_that_single_precision_cannot_hold_are_refused(kernel, size, word):
+    stacked(kernel, data=size * X)
+    with pytest.raises(ValueError, match=rf"has values of about .*, too {word} to compute with as float32\. Scale"):
+        stacked(kernel, data=size * X, dtype="float32")
+
+
 def test_stacked_kernels_hold_what_they_are_given():
     found = StackedKernels([np.eye(3)], np.ones(1))
     found.center(np.array([1.0, 0.0, 0.0]))

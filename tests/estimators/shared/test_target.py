@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import DataConversionWarning
 
 from kernelweave.estimators.shared.sample import Rows, read_sample
 from kernelweave.estimators.shared.target import read_labels, read_target
@@ -57,6 +58,13 @@ def test_a_constant_target_is_refused_whatever_its_rounding(constant, n_rows):
 )
 def test_y_is_read_as_classes_or_numbers(y, target, kind):
     assert type(read_labels(y, target, "auto")) is kind
+
+
+@pytest.mark.parametrize("target", ["auto", "classes", "numbers"])
+def test_a_column_is_said_to_be_one_once(target):
+    with pytest.warns(DataConversionWarning, match="column-vector y") as caught:
+        read_labels(np.array([[0], [1], [2]]), target, "auto")
+    assert [warning.filename for warning in caught] == [__file__]
 
 
 @pytest.mark.parametrize("target", ["auto", "classes", "numbers"])

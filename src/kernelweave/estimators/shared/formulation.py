@@ -90,7 +90,8 @@ class Formulation:
         else:
             size = bound.column_deviations if self.centered else bound.column_norms
             sizes = size(weight[rows], rows).reshape(len(bound.kernels), bound.n_rows)
-            usual = np.sqrt(np.average(sizes**2, axis=1, weights=weight))
+            unit = np.ldexp(1.0, np.frexp(sizes.max(axis=1, keepdims=True))[1])  # squares up to 1 do not overflow
+            usual = unit[:, 0] * np.sqrt(np.average((sizes / unit) ** 2, axis=1, weights=weight))
             scale = np.where(sizes > 0, np.maximum(sizes, MIN_DEVIATION * usual[:, None]), 0.0).ravel()
             if self.penalty == "l2":
                 # All columns together have about unit size at a row, as an SVM's kernel has; a row of weight two counts

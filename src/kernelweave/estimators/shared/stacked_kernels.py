@@ -14,7 +14,6 @@ MIN_VARIATION = 1e-12  # of the mean diagonal: a kernel that varies by less says
 MIN_KEPT_VARIATION = 1e-10  # of it: where the origin is so far away, little is left of the variation after rounding
 MAX_EQUAL_DIFFERENCE = 1e-14  # of it: diagonals that differ by less are equal
 EPS = float(np.finfo(float).eps)
-MIN_SIZE = float(np.finfo(float).tiny) / EPS  # smaller numbers lose digits
 
 
 @dataclass
@@ -91,7 +90,10 @@ def stack_kernels(
     everything = slice(None)
     members: list[Member] = []
     scales = np.ones(len(bound.kernels))
-    rounding = float(np.finfo(dtype).eps)
+    precision = np.finfo(dtype)
+    rounding = float(precision.eps)
+    smallest = float(precision.tiny) / rounding  # smaller numbers lose digits
+    largest = np.inf if dtype == "float64" else float(precision.max) * rounding  # sums of larger ones overflow
     for p, kernel in enumerate(bound.kernels):
         name, Z = bound.entries[p].name, kernel.factor()
         K = np.empty((0, 0)) if Z is not None else kernel.block(everything, everything)
@@ -103,15 +105,15 @@ def stack_kernels(
         spread = float(share @ diagonal - share @ means)
         if scale == "variance":
             block = kernel.block(everything, everything) - means - means[:, None] + share @ means
-            largest = float(np.abs(block).max()) or 1.0
-            scales[p] = largest * np.sqrt(share @ np.square(block / largest) @ share)
+            unit = float(np.abs(block).max()) or 1.0
+            scales[p] = unit * np.sqrt(share @ np.square(block / unit) @ share)
         elif scale == "trace":
             scales[p] = spread
         size = abs(float(share @ diagonal))
-        if 0.0 < size < MIN_SIZE:
+        if 0.0 < size < smallest or size > largest:
             raise ValueError(
-                f"The kernel {name} has values of about {size:.1e}, too small to compute with. Scale the features, "
-                "with a StandardScaler for instance."
+                f"The kernel {name} has values of about {size:.1e}, too {'small' if size < 1.0 else 'large'} to "
+                f"compute with as {dtype}. Scale the features, with a StandardScaler for instance."
             )
         if spread < -MIN_KEPT_VARIATION * size:
             raise ValueError(

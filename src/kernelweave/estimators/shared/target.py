@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.multiclass import type_of_target
 
-from ...labels import Partition, TargetPartition, labeled_values, partition, partition_targets
+from ...labels import Partition, TargetPartition, column, labeled_values, partition, partition_targets
 from .sample import Sample
 
 
@@ -66,15 +66,19 @@ def read_target(sample: Sample) -> Target:
 
 def read_labels(y: Any, target: str, unlabeled: Any) -> Partition | TargetPartition:
     """Read classes or numbers, as ``target`` says; ``"auto"``: numbers where y is continuous or has several columns."""
-    if y is not None and (target == "numbers" or (target == "auto" and _holds_numbers(y, unlabeled))):
+    several = _has_several_columns(y)
+    y = y if several else column(y)  # read once: a warning about its shape is given once
+    if target == "numbers" or (target == "auto" and (several or _is_continuous(y, unlabeled))):
         return partition_targets(y, several=True)
     return partition(y, unlabeled=unlabeled)
 
 
-def _holds_numbers(y: Any, unlabeled: Any) -> bool:
+def _has_several_columns(y: Any) -> bool:
     shape = y.shape if hasattr(y, "shape") else np.asarray(y, dtype=object).shape
-    if len(shape) == 2 and shape[1] > 1:
-        return True
+    return len(shape) == 2 and shape[1] > 1
+
+
+def _is_continuous(y: np.ndarray, unlabeled: Any) -> bool:
     values = labeled_values(y, unlabeled=unlabeled, regression=True)[1]
     return values.dtype.kind == "f" and type_of_target(values) == "continuous"
 
