@@ -5,10 +5,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import f1_score
-from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.model_selection import KFold, StratifiedKFold
 
 from kernelweave import (
     RBF,
@@ -20,12 +17,6 @@ from kernelweave import (
     cg_boost_path,
 )
 from kernelweave.estimators.cg_boost_path import PATH_RANGE, path_values
-
-
-@parametrize_with_checks([CGBoostClassifierCV(Cs=[0.1, 10.0], cv=3)])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
-
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(90, 3))
@@ -237,27 +228,6 @@ def test_weights_count_in_fits_and_in_scores():
         assert scores[-1] == pytest.approx(alone.score(X[test], Y[test], WEIGHT[test]))
 
 
-@pytest.mark.parametrize("penalty", ["l1", "l2"])
-def test_the_number_of_jobs_changes_no_bit(penalty):
-    one, two = (CGBoostClassifierCV(KERNELS, Cs=CS, cv=3, penalty=penalty, n_jobs=n).fit(X, Y) for n in (1, 2))
-    np.testing.assert_array_equal(fold_scores(one), fold_scores(two))
-    np.testing.assert_array_equal(one.decision_function(X), two.decision_function(X))
-
-
-def test_it_works_in_pipelines_and_grids():
-    pipeline = make_pipeline(StandardScaler(), CGBoostClassifierCV(Cs=[0.1, 1.0], cv=2))
-    search = GridSearchCV(pipeline, {"cgboostclassifiercv__penalty": ["l1", "rkhs"]}, cv=2).fit(X, Y)
-    assert search.best_estimator_[-1].C_ in (0.1, 1.0)
-
-
-def test_labels_may_be_strings_and_classes_several():
-    names = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [-0.5, 0.5])]
-    model = CGBoostClassifierCV(Cs=[0.1, 10.0], cv=3).fit(X, names)
-    assert set(model.predict(X)) <= set(names)
-    assert fold_scores(model).shape == (3, 2)
-    assert model.score(X, names) > 0.8
-
-
 def test_parameters_of_the_estimator_with_one_cost_are_not_among_its_own():
     params = CGBoostClassifierCV().get_params()
     assert not {"C", "nu", "validation_fraction", "n_iter_no_change"} & set(params)
@@ -284,16 +254,6 @@ def test_a_limit_on_columns_is_met_anew_for_each_cost():
 # What is read once, warned of once, and kept in one step
 
 
-def test_minus_one_beside_two_classes_is_warned_of_once_in_its_own_name():
-    labels = np.where(np.arange(90) < 30, -1, Y)
-    with warnings.catch_warnings(record=True) as seen:
-        warnings.simplefilter("always")
-        CGBoostClassifierCV(KERNELS, Cs=[0.5, 1.0], cv=3).fit(X, labels)
-    assert len(seen) == 1
-    assert "y holds -1 beside 2 other classes; CGBoostClassifierCV takes it for a class" in str(seen[0].message)
-    assert seen[0].filename == __file__
-
-
 def test_only_the_model_that_is_kept_is_warned_of():
     with warnings.catch_warnings(record=True) as seen:
         warnings.simplefilter("always")
@@ -301,21 +261,6 @@ def test_only_the_model_that_is_kept_is_warned_of():
     assert not model.status_.converged
     assert [w.category for w in seen] == [ConvergenceWarning]
     assert seen[0].filename == __file__
-
-
-def test_an_interrupted_cross_validation_leaves_the_estimator_as_it_was():
-    def interrupt(state):
-        raise KeyboardInterrupt
-
-    model = CGBoostClassifierCV(KERNELS, Cs=[0.5, 1.0], cv=3, callback=interrupt)
-    before = dict(vars(model))
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, Y)
-    assert vars(model) == before
-    fitted = dict(vars(model.set_params(callback=None).fit(X, Y)))
-    with pytest.raises(KeyboardInterrupt):
-        model.set_params(callback=interrupt).fit(X[:, :2], Y)
-    assert all(vars(model)[name] is value for name, value in fitted.items() if name != "callback")
 
 
 def test_the_model_is_the_last_of_its_path():

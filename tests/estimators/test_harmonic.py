@@ -1,21 +1,15 @@
-import pickle
 import warnings
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pytest
-from checks.rounding import assert_same_but_for_rounding
 from scipy import sparse
-from sklearn.base import clone
 from sklearn.datasets import make_moons
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import r2_score
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.semi_supervised import LabelPropagation
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelweave import RBF, FromCallable, Linear, OnColumns, Polynomial, Precomputed, load, save
+from kernelweave import RBF, FromCallable, Linear, Polynomial
 from kernelweave.estimators.harmonic import HarmonicClassifier, HarmonicRegressor
 from kernelweave.estimators.shared import memory
 from kernelweave.kernels.graph import EDGE_WEIGHTS, neighbor_graph
@@ -23,11 +17,6 @@ from kernelweave.solvers import harmonic as solver
 from kernelweave.solvers.result import Status
 
 BOTH = [HarmonicClassifier, HarmonicRegressor]
-
-
-@parametrize_with_checks([HarmonicClassifier(), HarmonicRegressor(), HarmonicClassifier(kernel=RBF())])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def moons(seed=0, n=80, n_labeled=10):
@@ -71,15 +60,6 @@ def test_it_is_the_limit_of_label_propagation():
     limit = LabelPropagation(gamma=5.0, max_iter=100_000, tol=1e-12).fit(X, y)
     np.testing.assert_allclose(model.label_distributions_, limit.label_distributions_, atol=1e-8)
     np.testing.assert_array_equal(model.transduction_[given], y[given])
-
-
-def test_a_precomputed_kernel_is_a_graph():
-    X, y, _ = moons(3)
-    rows = np.arange(80)[:, None]
-    given = HarmonicClassifier(kernel=Precomputed(rbf_kernel(X, gamma=5.0))).fit(rows, y)
-    computed = HarmonicClassifier(kernel=RBF(5.0)).fit(X, y)
-    np.testing.assert_allclose(given.label_distributions_, computed.label_distributions_, atol=1e-9)
-    np.testing.assert_allclose(given.predict_proba(rows), computed.predict_proba(X), atol=1e-9)
 
 
 def test_unlabelled_rows_help():
@@ -250,21 +230,6 @@ def test_predictions_stay_in_the_range_of_what_is_given(Model):
 # Data
 
 
-def test_strings_none_frames_and_sparse_rows():
-    X, y, _ = moons(16)
-    words = [None if label < 0 else ["no", "yes"][label] for label in y]
-    plain = HarmonicClassifier(metric="euclidean").fit(X, y)
-    expected = np.array(["no", "yes"])[plain.predict(X)]
-    for frame in (pd.DataFrame(X, columns=["a", "b"]), pl.DataFrame(X, schema=["a", "b"])):
-        model = HarmonicClassifier().fit(frame, words)
-        assert model.classes_.tolist() == ["no", "yes"]
-        assert model.feature_names_in_.tolist() == ["a", "b"]
-        np.testing.assert_array_equal(model.predict(frame), expected)
-    for form in (sparse.csr_array, sparse.csc_matrix):
-        model = HarmonicClassifier(metric="euclidean").fit(form(X), words)
-        np.testing.assert_allclose(model.predict_proba(form(X)), plain.predict_proba(X), atol=1e-6)
-
-
 @pytest.mark.parametrize("kernel", [None, RBF(0.5)], ids=str)
 @pytest.mark.parametrize("metric", ["euclidean", "cosine"])
 @pytest.mark.parametrize("n_columns", [2, 20])  # with a tree of neighbours, and without
@@ -289,14 +254,6 @@ def test_sparse_rows_are_compared_by_their_angle():
     np.testing.assert_allclose(longer.harmonic_, dense.harmonic_, atol=1e-6)
 
 
-def test_columns_of_a_frame_by_name():
-    X, y, _ = moons(18)
-    frame = pd.DataFrame({"a": X[:, 0], "noise": np.random.default_rng(0).normal(size=80), "b": X[:, 1]})
-    named = HarmonicClassifier(kernel=OnColumns(RBF(5.0), ["a", "b"])).fit(frame, y)
-    plain = HarmonicClassifier(kernel=RBF(5.0)).fit(X, y)
-    np.testing.assert_allclose(named.predict_proba(frame), plain.predict_proba(X), atol=1e-9)
-
-
 def test_several_outputs_are_each_alone():
     X, y = numbers(19)
     Y = np.column_stack([y, 3.0 - y**2])
@@ -312,44 +269,9 @@ def test_several_outputs_are_each_alone():
         HarmonicRegressor().fit(X, Y)
 
 
-def test_the_score_ignores_unlabelled_rows():
-    X, y, truth = moons(20)
-    model = HarmonicClassifier().fit(X, y)
-    assert model.score(X, y) == np.mean(model.predict(X)[:10] == truth[:10])
-    X, y = numbers(20)
-    model = HarmonicRegressor().fit(X, y)
-    assert model.score(X, y) == pytest.approx(r2_score(y[:15], model.predict(X)[:15]))
-    with pytest.raises(ValueError, match="no labelled row"):
-        model.score(X, np.full(60, np.nan))
-
-
-@pytest.mark.parametrize("size", [1e-100, 1e100])
-@pytest.mark.parametrize("kernel", [None, RBF()], ids=str)
-def test_the_scale_of_features_does_not_matter(kernel, size):
-    X, y, _ = moons(21)
-    plain, scaled = (HarmonicClassifier(kernel=kernel).fit(s * X, y) for s in (1.0, size))
-    np.testing.assert_allclose(scaled.harmonic_, plain.harmonic_, atol=1e-6)
-    np.testing.assert_allclose(scaled.predict_proba(size * X), plain.predict_proba(X), atol=1e-6)
-
-
 def test_few_rows_are_enough():
     assert HarmonicClassifier().fit([[0.0], [3.0]], ["a", "b"]).predict([[0.1], [9.0]]).tolist() == ["a", "b"]
     assert HarmonicRegressor().fit([[0.0]], [2.0]).predict([[5.0]]).tolist() == [2.0]
-
-
-@pytest.mark.parametrize("kernel", [None, RBF(3.0)], ids=str)
-def test_a_saved_model_predicts_the_same(kernel, tmp_path):
-    X, y, _ = moons(22)
-    model = HarmonicClassifier(kernel=kernel).fit(X, y)
-    save(model, tmp_path / "model.skops")
-    for again in (pickle.loads(pickle.dumps(model)), load(tmp_path / "model.skops")):
-        assert_same_but_for_rounding(again.predict_proba(X), model.predict_proba(X))
-        assert again.status_ is Status.CONVERGED
-
-
-def test_parameters_of_the_kernel_are_set_by_name():
-    model = clone(HarmonicClassifier(kernel=RBF(1.0))).set_params(kernel__gamma=2.0)
-    assert model.kernel == RBF(2.0)
 
 
 # Bad input
@@ -391,23 +313,8 @@ def test_repeated_rows_are_predicted(Model, weights):
     assert np.mean((model.predict(X[labeled]) > 0.5) == y[labeled]) > 0.97
 
 
-@pytest.mark.parametrize("Model", BOTH)
-def test_what_is_no_kernel_is_refused(Model):
-    with pytest.raises(TypeError, match=f"{Model.__name__} takes a kernel such as RBF"):
-        Model(kernel="rbf").fit(X0, Y0)
-
-
 def test_more_rows_than_fit_the_memory_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "MEMORY_SHARE", 1e-12)
     with pytest.raises(MemoryError, match=r"HarmonicClassifier joins all pairs of 80 rows .* Pass kernel=None"):
         HarmonicClassifier(kernel=RBF()).fit(X0, Y0)
     HarmonicClassifier().fit(X0, Y0)
-
-
-def test_y_must_be_as_long_as_x_and_labelled():
-    with pytest.raises(ValueError, match="X has 80 rows but y has 79"):
-        HarmonicClassifier().fit(X0, Y0[:-1])
-    with pytest.raises(ValueError, match="no labelled row"):
-        HarmonicRegressor().fit(X0, np.full(80, np.nan))
-    with pytest.raises(ValueError, match="requires y to be passed"):
-        HarmonicClassifier().fit(X0, None)

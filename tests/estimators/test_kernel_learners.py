@@ -1,12 +1,8 @@
 import numpy as np
 import pytest
-import sklearn
-from scipy import sparse
 from scipy.optimize import nnls
-from sklearn.base import clone
 from sklearn.datasets import load_iris, make_moons
 from sklearn.metrics.pairwise import euclidean_distances, rbf_kernel
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import (
     RBF,
@@ -30,17 +26,6 @@ WHOLE = slice(None)
 GAMMA = 0.8
 LEARNERS = [LabelAwareKernelLearner, AlignedKernelLearner, OrderedSpectralKernelLearner]
 every_learner = pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.__name__)
-
-
-def expected_failures(estimator):
-    """Checks that fail, and why."""
-    weights = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
-    return dict.fromkeys(weights, "eigenvectors take all rows alike: a weight is not a number of rows")
-
-
-@parametrize_with_checks([learner() for learner in LEARNERS], expected_failed_checks=expected_failures)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def flowers(seed=0, n=60, n_labeled=24):
@@ -311,56 +296,7 @@ def test_far_rows_have_the_values_of_the_nearest_labelled_one(multiple):
     assert np.isfinite(with_vectors.transform(far)).all()
 
 
-@every_learner
-def test_duplicated_rows_and_constant_columns_are_no_matter(learner):
-    X, y, _ = moons(15)
-    twice, labels = np.tile(np.column_stack([X, np.ones(60)]), (2, 1)), np.concatenate([y, y])
-    model = learner().fit(twice, labels)
-    assert np.isfinite(model.transform(twice)).all()
-    np.testing.assert_allclose(model.transform(twice)[:60], model.transform(twice)[60:], rtol=1e-9, atol=1e-12)
-
-
-@every_learner
-@pytest.mark.parametrize("size", [1e-100, 1e-8, 1e8, 1e100])
-def test_the_scale_of_features_does_not_matter(learner, size):
-    X, y, _ = flowers(16)
-    # the default library has a kernel of fixed scale
-    model = learner([Linear(), *rbf_family()]) if learner is AlignedKernelLearner else learner()
-    model, plain = model.fit(size * X, y), clone(model).fit(X, y)
-    np.testing.assert_allclose(model.weights_, plain.weights_, atol=1e-6)
-    np.testing.assert_allclose(gram_of(model), gram_of(plain), atol=1e-6 * np.abs(gram_of(plain)).max())
-
-
-@every_learner
-def test_the_working_memory_does_not_matter(learner):
-    X, y, _ = flowers(17)
-    with sklearn.config_context(working_memory=1e-3):
-        small = learner(random_state=0).fit(X, y)
-        found = small.transform(X)
-    plain = learner(random_state=0).fit(X, y)
-    np.testing.assert_allclose(found, plain.transform(X), rtol=1e-9, atol=1e-12)
-
-
-@every_learner
-def test_single_precision_is_kept_and_nearly_as_good(learner):
-    X, y, _ = flowers(18)
-    single, double = learner().fit(X.astype(np.float32), y), learner().fit(X, y)
-    Z = single.transform(X.astype(np.float32))
-    assert Z.dtype == np.float32
-    np.testing.assert_allclose(single.alignment_["after"], double.alignment_["after"], atol=1e-4)
-
-
 # Data of every kind
-
-
-@every_learner
-def test_sparse_rows_are_rows(learner):
-    X, y, _ = flowers(19)
-    X[np.abs(X) < 0.2] = 0.0
-    dense, thin = learner().fit(X, y), learner().fit(sparse.csr_array(X), y)
-    np.testing.assert_allclose(gram_of(thin), gram_of(dense), rtol=1e-6, atol=1e-6)
-    new = sparse.csr_matrix(X[:7])
-    np.testing.assert_allclose(thin.transform(new) @ thin.transform(new).T, gram_of(dense)[:7, :7], atol=1e-5)
 
 
 @pytest.mark.parametrize("package", ["pandas", "polars"])
@@ -383,14 +319,6 @@ def test_a_precomputed_kernel_is_a_base_like_any_other():
     np.testing.assert_allclose(gram_of(given), gram_of(computed), rtol=1e-8, atol=1e-8)
 
 
-def test_labels_may_be_words_and_missing():
-    X, y, _ = moons(22)
-    words = np.where(y == -1, None, np.where(y == 1, "yes", "no"))
-    found = LabelAwareKernelLearner().fit(X, words)
-    np.testing.assert_array_equal(found.weights_, LabelAwareKernelLearner().fit(X, y).weights_)
-    assert found.base_kernels_[0]["name"] == "label-aware: no"
-
-
 @pytest.mark.parametrize("normalization", ["degree", "class"])
 def test_a_weight_is_a_number_of_rows_where_no_eigenvectors_are(normalization):
     X, y, _ = flowers(23)
@@ -402,15 +330,6 @@ def test_a_weight_is_a_number_of_rows_where_no_eigenvectors_are(normalization):
     np.testing.assert_allclose(weighted.weights_, repeated.weights_, atol=1e-9)
     np.testing.assert_allclose(weighted.kernel_.against(X)[:, 0], repeated.kernel_.against(X)[:, 0], rtol=1e-8)
     assert weighted.alignment_["after"] == pytest.approx(repeated.alignment_["after"])
-
-
-@every_learner
-def test_rows_without_weight_are_ignored(learner):
-    X, y, _ = moons(24)
-    weight = (np.arange(60) % 3 > 0).astype(float)
-    found = learner().fit(X, y, sample_weight=weight)
-    expected = learner().fit(X[weight > 0], y[weight > 0])
-    np.testing.assert_allclose(gram_of(found), gram_of(expected), rtol=1e-12, atol=1e-12)
 
 
 def test_of_two_classes_the_votes_are_one_kernel_but_for_constants():

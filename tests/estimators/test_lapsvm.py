@@ -1,20 +1,13 @@
-import pickle
-import warnings
-
 import numpy as np
 import pytest
-from checks.rounding import assert_same_but_for_rounding
 from sklearn.datasets import make_moons
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import (
     RBF,
     FromCallable,
     LapSVMClassifier,
-    Linear,
     ManifoldKernel,
     MKLClassifier,
     Normalized,
@@ -26,17 +19,6 @@ from kernelweave.solvers.result import Status
 
 # Stops at a gap of 1e-9, which is quadratic in the distance of the duals: its root, times 1 to 10.
 CLOSE = {"atol": 3e-4}
-
-
-def expected_failures(estimator):
-    """Checks that fail, and why."""
-    weights = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse")]
-    return dict.fromkeys(weights, "the neighbour graph takes all rows alike: a weight is not a number of rows")
-
-
-@parametrize_with_checks([LapSVMClassifier()], expected_failed_checks=expected_failures)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def moons(seed=0, n=80, n_labeled=16):
@@ -159,28 +141,6 @@ def test_few_landmarks_are_an_approximation():
     np.testing.assert_array_equal(model.decision_function(X), again.decision_function(X))
 
 
-def test_a_model_of_one_row_a_class_and_of_no_more_rows_is_learned():
-    X = np.array([[0.0, 1.0], [3.0, 0.0]])
-    assert LapSVMClassifier().fit(X, ["a", "b"]).predict(X).tolist() == ["a", "b"]
-
-
-def test_a_pickle_predicts_the_same():
-    X, y, _ = moons(10)
-    model = LapSVMClassifier().fit(X, y)
-    loaded = pickle.loads(pickle.dumps(model))
-    assert_same_but_for_rounding(model.decision_function(X), loaded.decision_function(X))
-
-
-def test_the_status_tells_how_it_ended():
-    X, y, _ = moons(11)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", ConvergenceWarning)
-        model = LapSVMClassifier().fit(X, y)
-    assert model.status_ is Status.CONVERGED
-    assert model.C_ == 10.0
-    assert model.weights_.tolist() == [1.0]
-
-
 # Bad input
 
 X0, Y0, _ = moons(12)
@@ -213,17 +173,3 @@ def test_bad_parameters_give_one_clear_sentence_and_fit_nothing(case):
     with pytest.raises(ValueError, match=message):
         model.fit(X0, Y0)
     assert not hasattr(model, "expansion_")
-
-
-@pytest.mark.parametrize("kernel", ["rbf", [RBF()], 3.0], ids=str)
-def test_what_is_no_kernel_is_refused(kernel):
-    with pytest.raises(TypeError, match="LapSVMClassifier takes a kernel such as RBF"):
-        LapSVMClassifier(kernel).fit(X0, Y0)
-
-
-@pytest.mark.parametrize("size", [1e-100, 1e100])
-@pytest.mark.parametrize("kernel", [RBF(), Linear()], ids=str)
-def test_the_scale_of_features_does_not_matter(kernel, size):
-    plain = LapSVMClassifier(kernel, tol=1e-8).fit(X0, Y0)
-    model = LapSVMClassifier(kernel, tol=1e-8).fit(size * X0, Y0)
-    np.testing.assert_allclose(model.decision_function(size * X0), plain.decision_function(X0), **CLOSE)

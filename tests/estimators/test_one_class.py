@@ -1,27 +1,10 @@
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV
 from sklearn.svm import OneClassSVM
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import RBF, CGBoostOneClass, FromCallable, KernelLibrary, Linear, Sigmoid, rbf_family
 from kernelweave.solvers.result import Status
-
-
-def expected_failures(estimator):
-    """Checks that fail, and why."""
-    if estimator.penalty == "l1":
-        return {}
-    checks = [f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("sparse", "dense")]
-    return dict.fromkeys(checks, "stops at a relative gap of 0.01, at another point for repeated rows")
-
-
-@parametrize_with_checks(
-    [CGBoostOneClass(), CGBoostOneClass(penalty="rkhs", positive=False)], expected_failed_checks=expected_failures
-)
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 @pytest.fixture(scope="module", name="X")
@@ -104,13 +87,6 @@ def test_a_weight_of_two_is_a_row_twice(form, X):
         assert weighted.objective_ == pytest.approx(repeated.objective_, rel=1e-5)
 
 
-def test_rows_of_weight_zero_are_ignored(X):
-    weight = (np.arange(60) < 40).astype(float)
-    some, alone = CGBoostOneClass([RBF(0.5)]).fit(X, sample_weight=weight), CGBoostOneClass([RBF(0.5)]).fit(X[:40])
-    np.testing.assert_allclose(some.decision_function(X), alone.decision_function(X), atol=1e-9)
-    assert some.candidates_.tolist() == list(range(40))
-
-
 def test_y_is_ignored(X):
     plain = CGBoostOneClass([RBF(0.5)]).fit(X).decision_function(X)
     for y in (np.full(60, np.nan), np.full(60, "a"), np.arange(60)):
@@ -121,18 +97,6 @@ def test_stratified_and_full_pricing_agree(X):
     models = [CGBoostOneClass(pricing=pricing, nu=0.2).fit(X) for pricing in ("stratified", "full")]
     assert models[0].objective_ == pytest.approx(models[1].objective_, rel=1e-6)
     assert all(model.status_ is Status.CONVERGED for model in models)
-
-
-def test_a_kernel_parameter_is_chosen_by_a_grid(X):
-    truth = np.where(np.arange(80) < 60, 1, -1)
-    rows = np.vstack([X, np.random.default_rng(3).uniform(-6, 6, size=(20, 2))])
-    search = GridSearchCV(
-        CGBoostOneClass(RBF(1.0)),
-        {"kernels__gamma": [0.1, 1.0], "nu": [0.1, 0.3]},
-        scoring=lambda model, X, y: np.mean(model.predict(X) == y),
-        cv=3,
-    ).fit(rows, truth)
-    assert search.best_score_ > 0.5
 
 
 def lopsided(A, B):

@@ -6,17 +6,11 @@ from scipy import optimize, sparse
 from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import RBF, Linear, Precomputed, RKDAClassifier
 from kernelweave.solvers.result import Status
 
 TRIO = [RBF(0.3), RBF(1.0), Linear()]
-
-
-@parametrize_with_checks([RKDAClassifier(weighting="auto"), RKDAClassifier(weighting="uniform")])
-def test_scikit_learn_checks(estimator, check):
-    check(estimator)
 
 
 def sample(seed=0, n=60, n_classes=2):

@@ -1,16 +1,9 @@
-import inspect
-import sys
-from pathlib import Path
-
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import GridSearchCV
-from sklearn.utils.validation import check_is_fitted
 
-import kernelweave
 from kernelweave import (
     RBF,
     CGBoostClassifier,
@@ -23,22 +16,6 @@ from kernelweave import (
     Sigmoid,
     SSMKClassifier,
 )
-from kernelweave.estimators.shared.base import KernelEstimator
-
-Y = np.array([0, 0, 0, 1, -1, 2, 2])
-PACKAGE = str(Path(kernelweave.__file__).parent)
-PUBLIC = [getattr(kernelweave, name) for name in kernelweave.__all__]
-ESTIMATORS = [value for value in PUBLIC if inspect.isclass(value) and issubclass(value, KernelEstimator)]
-
-
-def test_setting_a_nested_parameter_leaves_shared_recipes_alone():
-    recipe = RBF()
-    first, second = SSMKClassifier(recipe), SSMKClassifier(recipe)
-    first.set_params(kernels__multiple=3.0, C=2.0)
-    assert first.kernels == RBF(multiple=3.0)
-    assert first.C == 2.0
-    assert second.kernels is recipe
-    assert recipe == RBF()
 
 
 def test_a_recipe_and_its_parameter_may_be_set_together():
@@ -107,56 +84,6 @@ def test_missing_values_are_allowed_only_where_a_kernel_gives_them_a_meaning():
     assert not SSMKClassifier(["nonsense"]).__sklearn_tags__().input_tags.allow_nan
 
 
-def test_score_without_a_labeled_row_is_refused():
-    X = np.random.default_rng(0).normal(size=(7, 2))
-    model = SSMKClassifier().fit(X, Y)
-    with pytest.raises(ValueError, match="at least one labelled row"):
-        model.score(X, np.full(7, np.nan))
-    assert model.score(X, Y) == 1.0
-
-
-class Interruption:
-    """Counts the calls of functions of this package, and interrupts one of them."""
-
-    def __init__(self, at=None):
-        self.n_calls, self.at = 0, at
-
-    def __enter__(self):
-        sys.setprofile(self)
-        return self
-
-    def __exit__(self, *given):
-        sys.setprofile(None)
-
-    def __call__(self, frame, event, argument):
-        # To close a generator is a call as well, in which Python ignores what is raised.
-        is_plain = not frame.f_code.co_flags & inspect.CO_GENERATOR
-        if event == "call" and is_plain and frame.f_code.co_filename.startswith(PACKAGE):
-            self.n_calls += 1
-            if self.n_calls == self.at:
-                raise KeyboardInterrupt
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: estimator.__name__)
-def test_a_fit_that_is_interrupted_anywhere_leaves_the_estimator_as_it_was(estimator):
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(30, 3)), np.arange(30) % 2
-    model = estimator(random_state=0)
-    fitted = estimator(random_state=0).fit(X, y)
-    with Interruption() as whole:  # the first fit may have compiled and imported
-        fitted.fit(X, y)
-    for share in (0.02, 0.3, 0.7, 0.9, 0.99):
-        with pytest.raises(KeyboardInterrupt), Interruption(at=max(1, int(share * whole.n_calls))):
-            model.fit(X, y)
-        with pytest.raises(NotFittedError):
-            check_is_fitted(model)
-        before = {name: id(value) for name, value in vars(fitted).items()}
-        with pytest.raises(KeyboardInterrupt), Interruption(at=max(1, int(share * whole.n_calls))):
-            fitted.fit(X, y)
-        assert {name: id(value) for name, value in vars(fitted).items()} == before
-
-
 def test_validation_rows_must_have_the_columns_of_the_fit_at_hand_and_not_of_an_earlier_one():
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
@@ -201,13 +128,3 @@ def test_a_subclass_may_fix_parameters_and_keep_attributes_of_its_own():
     model = Fixed().fit(X, y)
     np.testing.assert_array_equal(model.means_, X.mean(axis=0))
     np.testing.assert_array_equal(model.weights_, MKLClassifier([RBF(), Linear()], norm=2).fit(X, y).weights_)
-
-
-def test_a_second_fit_leaves_nothing_of_the_first():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
-    model = SSMKClassifier([RBF()]).fit(pd.DataFrame(X, columns=["a", "b", "c"]), y)
-    model.note_ = "mine"
-    model.fit(X, y)
-    assert not hasattr(model, "feature_names_in_")
-    assert model.note_ == "mine"

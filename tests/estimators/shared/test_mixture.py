@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from oracles.reference import full_lp
 from scipy import sparse
-from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.shared.centers import choose_centers
@@ -175,28 +174,3 @@ def test_each_output_has_its_records_in_the_history():
     assert {record["class"] for record in fit.history} == {"a", "b", "c"}
     assert fit.dual_coef.shape == (60, 3)
     assert len(fit.objective) == len(fit.results) == 3
-
-
-def test_the_warning_of_a_fit_points_at_the_line_that_called(data):
-    with pytest.warns(ConvergenceWarning, match=r"Certified relative gap: .* Raise max_columns or tol") as seen:
-        SSMKClassifier(max_columns=2).fit(*data)
-    assert [w.filename for w in seen] == [__file__]
-
-
-@pytest.mark.parametrize("estimator", [SSMKClassifier, SSMKRegressor, CGBoostClassifier, CGBoostRegressor])
-def test_an_interrupted_fit_leaves_the_estimator_as_it_was(estimator, data):
-    X, _ = data
-    y = (X[:, 0] > 0) * 1.0
-
-    def interrupt(state):
-        raise KeyboardInterrupt
-
-    model = estimator(KERNELS, callback=interrupt)
-    before = dict(vars(model))
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(X, y)
-    assert vars(model) == before
-    fitted = dict(vars(model.set_params(callback=None).fit(X, y)))
-    with pytest.raises(KeyboardInterrupt):
-        model.set_params(callback=interrupt).fit(X[:50, :2], y[:50])
-    assert all(vars(model)[name] is value for name, value in fitted.items() if name != "callback")

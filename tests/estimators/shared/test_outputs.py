@@ -1,27 +1,19 @@
 import numpy as np
-import pandas as pd
 import pytest
-from sklearn.datasets import load_iris
-from sklearn.exceptions import DataConversionWarning
+from sklearn.metrics import accuracy_score, r2_score
 
-from kernelweave import (
-    RBF,
-    AlignedKernelLearner,
-    CGBoostClassifier,
-    CGBoostClassifierCV,
-    CGBoostRegressor,
-    HarmonicRegressor,
-    KernelLibrary,
-    Linear,
-    MKLClassifier,
-    MKLRegressor,
-    Polynomial,
-    RKDAClassifier,
-    SemiSupervisedSplit,
-    SSMKClassifier,
-    SSMKRegressor,
+from kernelweave.estimators.shared.outputs import (
+    choose_classes,
+    labeled_accuracy,
+    labeled_r2,
+    read_all_labels,
+    read_all_numbers,
+    refuse_unlabeled,
+    transduced_classes,
+    transduced_numbers,
 )
-from kernelweave.estimators.shared.outputs import KernelClassifier, KernelRegressor, choose_classes
+from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.labels import partition, partition_targets
 
 
 def test_one_output_decides_by_its_sign_and_zero_is_the_first_class():
@@ -32,108 +24,51 @@ def test_of_several_outputs_the_largest_wins_and_of_equals_the_first():
     np.testing.assert_array_equal(choose_classes(np.array([[1.0, 2.0, 0.0], [-3.0, -1.0, -1.0]])), [1, 1])
 
 
-@pytest.fixture(scope="module")
-def iris():
-    X, y = load_iris(return_X_y=True)
-    X.setflags(write=False)
-    return X[::3], y[::3]
+@pytest.mark.parametrize("weight", [None, [1.0, 9.0, 2.0, 9.0, 4.0]], ids=["plain", "weighted"])
+def test_scores_are_those_of_labelled_rows(weight):
+    predicted, rows = np.array([0, 1, 1, 0, 1]), [0, 2, 4]
+    given = None if weight is None else np.array(weight)[rows]
+    expected = accuracy_score([0, 1, 0], predicted[rows], sample_weight=given)
+    classes = np.array([0, 1])
+    for y in ([0, None, 1, None, 0], [0, -1, 1, -1, 0], [0.0, np.nan, 1.0, np.nan, 0.0]):
+        assert labeled_accuracy(predicted, y, weight, "auto", classes) == pytest.approx(expected)
+    numbers, y = np.array([0.1, 5.0, 0.8, 5.0, 0.4]), [0.0, np.nan, 1.0, None, 0.5]
+    expected = r2_score([0.0, 1.0, 0.5], numbers[rows], sample_weight=given)
+    assert labeled_r2(numbers, y, weight) == pytest.approx(expected)
 
 
-KERNELS = KernelLibrary({"line": Linear(), "curve": RBF(), "square": Polynomial()})
+def test_a_score_of_no_row_or_of_another_number_of_rows_is_refused():
+    with pytest.raises(ValueError, match="score needs at least one labelled row; y has none"):
+        labeled_accuracy(np.zeros(2), [None, None], None, "auto", np.array([0, 1]))
+    with pytest.raises(ValueError, match="labelled row"):
+        labeled_r2(np.zeros(2), [np.nan, np.nan], None)
+    for y, weight in (([0, 1, 1], None), ([0, 1], [1.0])):
+        with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+            labeled_accuracy(np.zeros(2), y, weight, "auto", np.array([0, 1]))
 
 
-@pytest.mark.parametrize("penalty", ["l1", "l2", "rkhs"])
-def test_what_each_kernel_adds_sums_to_the_decision(penalty, iris):
-    X, y = iris
-    model = CGBoostClassifier(KERNELS, penalty=penalty).fit(X, y)
-    parts = model.decision_function(X, split=True)
-    assert parts.shape == (50, 3, 3)
-    np.testing.assert_allclose(parts.sum(axis=1), model.decision_function(X), atol=1e-10)
-    two = CGBoostClassifier(KERNELS, penalty=penalty).fit(X, y == 1)
-    parts = two.decision_function(X, split=True)
-    assert parts.shape == (50, 3)
-    np.testing.assert_allclose(parts.sum(axis=1), two.decision_function(X), atol=1e-10)
+def test_given_labels_stay_and_the_others_are_filled_in():
+    rows = Rows(np.zeros((4, 1)))
+    classes = read_sample(rows, partition(["b", None, "a", None]), [1.0, 1.0, 1.0, 0.0])
+    assert transduced_classes(np.array([[-1.0], [2.0], [3.0], [-1.0]]), classes).tolist() == ["b", "b", "a", "a"]
+    numbers = read_sample(rows, partition_targets([1.0, np.nan, 3.0, np.nan]))
+    values = np.array([[9.0], [8.0], [7.0], [6.0]])
+    assert transduced_numbers(values, numbers).tolist() == [1.0, 8.0, 3.0, 6.0]
+    assert values[:, 0].tolist() == [9.0, 8.0, 7.0, 6.0]
 
 
-def test_numbers_are_split_by_kernel_too(iris):
-    X, _ = iris
-    model = CGBoostRegressor(KERNELS).fit(X, X[:, 0] * X[:, 1])
-    parts = model.predict(X, split=True)
-    assert parts.shape == (50, 3)
-    np.testing.assert_allclose(parts.sum(axis=1), model.predict(X), atol=1e-9)
+def test_rows_without_a_label_are_refused_with_their_number_and_who_takes_them():
+    message = r"Input y contains NaN: 2 rows of y have no label, and Me learns from .*, or use Other, which makes use"
+    for y in ([1.0, None, np.nan], ["a", None, None]):
+        with pytest.raises(ValueError, match=message):
+            refuse_unlabeled(y, "Me", "Other")
+    assert refuse_unlabeled([1, -1], "Me", "Other").tolist() == [1, -1]
+    assert read_all_numbers([1.0, -1.0], "Me").targets.tolist() == [1.0, -1.0]
 
 
-def test_predictions_are_labels_as_they_were_given(iris):
-    X, y = iris
-    names = np.array(["setosa", "versicolor", "virginica"])
-    model = CGBoostClassifier(KERNELS).fit(X, names[y])
-    np.testing.assert_array_equal(model.classes_, names)
-    np.testing.assert_array_equal(model.predict(X), names[model.decision_function(X).argmax(axis=1)])
-    two = CGBoostClassifier(KERNELS).fit(X, y == 0)
-    np.testing.assert_array_equal(two.predict(X), two.decision_function(X) > 0)
-    assert two.predict(X).dtype == bool
-
-
-@pytest.mark.parametrize("epsilon", [-1e-9, np.inf, np.nan, "0.1", None])
-def test_epsilon_is_a_number_and_not_negative(epsilon, iris):
-    X, _ = iris
-    with pytest.raises(ValueError, match=r"CGBoostRegressor got epsilon=.*; expected a number, 0 or more"):
-        CGBoostRegressor(epsilon=epsilon).fit(X, X[:, 0])
-
-
-@pytest.mark.parametrize("Model", [CGBoostClassifier, MKLClassifier, SSMKClassifier, RKDAClassifier])
-def test_a_column_of_classes_is_named_once_and_at_the_line_that_passed_it(Model, iris):
-    X, y = iris
-    with pytest.warns(DataConversionWarning, match="column-vector y") as caught:
-        column = Model(Linear()).fit(X, y[:, None])
-    assert [warning.filename for warning in caught] == [__file__]
-    np.testing.assert_array_equal(column.predict(X), Model(Linear()).fit(X, y).predict(X))
-
-
-@pytest.mark.parametrize("Model", [CGBoostRegressor, MKLRegressor, SSMKRegressor, HarmonicRegressor])
-def test_a_column_of_numbers_is_named_once_and_at_the_line_that_passed_it(Model, iris):
-    X, _ = iris
-    with pytest.warns(DataConversionWarning, match="column-vector y") as caught:
-        column = Model().fit(X, X[:, :1])
-    assert [warning.filename for warning in caught] == [__file__]
-    np.testing.assert_array_equal(column.predict(X), Model().fit(X, X[:, 0]).predict(X))
-
-
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda X, y: SSMKClassifier(Linear()).fit(X, y),
-        lambda X, y: RKDAClassifier(Linear()).fit(X, y),
-        lambda X, y: AlignedKernelLearner([Linear(), RBF()]).fit(X, y),
-        lambda X, y: list(SemiSupervisedSplit(2).split(X, y)),
-    ],
-    ids=["mixture", "discriminant", "learner", "split"],
-)
-def test_the_doubt_about_minus_one_is_at_the_line_that_passed_it(use, iris):
-    X, y = iris
-    with pytest.warns(UserWarning, match="y holds just -1 and 1") as caught:
-        use(X, np.where(y == 0, -1, 1))
-    assert {warning.filename for warning in caught} == {__file__}
-
-
-@pytest.mark.parametrize("Model", [CGBoostClassifier, MKLClassifier, CGBoostClassifierCV])
-def test_minus_one_among_the_classes_is_named_at_the_line_that_passed_it(Model, iris):
-    X, y = iris
-    with pytest.warns(UserWarning, match="y holds -1 beside 2 other classes") as caught:
-        Model(Linear()).fit(X, y - 1)
-    assert {warning.filename for warning in caught} == {__file__}
-
-
-@pytest.mark.parametrize("Model", [CGBoostClassifier, CGBoostRegressor])
-@pytest.mark.parametrize("form", [list, np.asarray, pd.Series, lambda y: np.array(y, dtype=object)[:, None]])
-@pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
-def test_rows_without_a_label_are_refused_with_the_estimator_that_takes_them(Model, form, iris):
-    X, _ = iris
-    for y, n_unlabeled in (([1.0, None] * 25, 25), ([None] * 50, 50)):
-        with pytest.raises(ValueError, match=rf"Input y contains NaN: {n_unlabeled} rows .* use SSMK"):
-            Model().fit(X, form(y) if form is not np.asarray else form(y, dtype=float))
-
-
-def test_estimators_know_what_they_give_out():
-    assert issubclass(CGBoostClassifier, KernelClassifier)
-    assert issubclass(CGBoostRegressor, KernelRegressor)
+def test_minus_one_is_a_class_and_a_word_is_said_where_it_may_mark_rows(recwarn):
+    assert read_all_labels([-1, 1, 1], "Me").classes.tolist() == [-1, 1]
+    assert not recwarn
+    with pytest.warns(UserWarning, match="y holds -1 beside 2 other classes; Me takes it for a class") as caught:
+        assert read_all_labels([-1, 0, 1], "Me").classes.tolist() == [-1, 0, 1]
+    assert caught[0].filename == __file__

@@ -36,11 +36,6 @@ def test_progress_counts_orders_of_magnitude():
     assert fraction_done(1e-8, 0.0, 1e-6) == 1.0
 
 
-def test_silence_by_default(data, capsys):
-    SSMKClassifier().fit(*data)
-    assert capsys.readouterr() == ("", "")
-
-
 def test_a_line_for_each_round(data, capsys):
     model = SSMKClassifier(verbose=2).fit(*data)
     lines = capsys.readouterr().err.splitlines()
@@ -88,13 +83,6 @@ def test_what_is_printed_under_a_bar_stays_readable(monkeypatch, capsys):
         show("computing", 0.5)
         print("note: a [word]", file=sys.stderr)
     assert "note: a [word]\n" in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("verbose", [1, 2])
-def test_silence_where_standard_error_is_closed(verbose, data, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stderr", None)
-    SSMKClassifier(verbose=verbose).fit(*data)
-    assert capsys.readouterr().out == ""
 
 
 def test_a_bar_on_a_terminal(monkeypatch, capsys):

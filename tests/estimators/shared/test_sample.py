@@ -2,7 +2,6 @@ import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
-from kernelweave import Linear, MKLClassifier, SSMKClassifier
 from kernelweave.estimators.shared.sample import Rows, class_weights, read_sample
 from kernelweave.labels import partition, partition_targets
 
@@ -52,15 +51,6 @@ def test_weights_of_classes_that_y_lacks_are_taken_and_refused_as_scikit_learn_d
             class_weights(given, partition(y), np.ones(3))
     else:
         np.testing.assert_array_equal(class_weights(given, partition(y), np.ones(3)), expected[y.astype(int)])
-
-
-def test_a_class_that_a_training_part_lacks_may_have_a_weight():
-    X = np.random.default_rng(0).normal(size=(30, 2))
-    y = np.arange(30) % 2
-    for model in (MKLClassifier(Linear()), SSMKClassifier(Linear())):
-        plain, more = model.set_params(class_weight={0: 1.0, 1: 2.0}).fit(X, y).decision_function(X), {2: 3.0}
-        model.set_params(class_weight={0: 1.0, 1: 2.0} | more)
-        np.testing.assert_array_equal(model.fit(X, y).decision_function(X), plain)
 
 
 @pytest.mark.parametrize("value", [0, -1, np.nan, np.inf, "x"])

@@ -1,0 +1,94 @@
+"""The checks of scikit-learn, and all that are expected to fail, with the reason."""
+
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from kernelweave import (
+    RBF,
+    AlignedKernelLearner,
+    CGBoostClassifier,
+    CGBoostClassifierCV,
+    CGBoostOneClass,
+    CGBoostRegressor,
+    HarmonicClassifier,
+    HarmonicRegressor,
+    LabelAwareKernelLearner,
+    LapSVMClassifier,
+    LearnedKernelClassifier,
+    LearnedKernelRegressor,
+    Linear,
+    MKLClassifier,
+    MKLRegressor,
+    OrderedSpectralKernelLearner,
+    RKDAClassifier,
+    SSMKClassifier,
+    SSMKRegressor,
+    TSVMClassifier,
+    TSVMMKLClassifier,
+)
+
+PAIR = [RBF(), Linear()]
+VOTES = LabelAwareKernelLearner(n_eigenvectors=5)
+DENSE, SPARSE = (f"check_sample_weight_equivalence_on_{kind}_data" for kind in ("dense", "sparse"))
+
+
+def weights(reason, checks=(DENSE, SPARSE)):
+    return dict.fromkeys(checks, reason)
+
+
+def stops(gap):
+    return weights(f"stops at a relative gap of {gap}, at another point for repeated rows")
+
+
+ROWS_ALIKE = "{} take all rows alike: a weight is not a number of rows"
+# Estimators, and the checks that fail. Where a default is many fits, one or two of these.
+CHECKED = [
+    (CGBoostClassifier(), {}),
+    (CGBoostClassifier(RBF(), penalty="l2"), stops(0.1)),
+    (CGBoostClassifier(PAIR, penalty="rkhs"), stops(0.01)),
+    (
+        CGBoostClassifier(RBF(), nu=0.2),
+        {"check_class_weight_classifiers": "weights of 1000 to 1 leave no nu that a free offset allows"},
+    ),
+    (CGBoostRegressor(RBF()), {}),
+    (CGBoostRegressor(RBF(), penalty="l2"), stops(0.1)),
+    (CGBoostRegressor(PAIR, penalty="rkhs"), stops(0.01)),
+    (CGBoostOneClass(), {}),
+    (CGBoostOneClass(penalty="rkhs", positive=False), stops(0.01)),
+    (CGBoostClassifierCV(PAIR, Cs=[0.1, 10.0], cv=2), {}),
+    (SSMKClassifier(), {}),
+    (SSMKClassifier(PAIR, column_scale=None, class_weight="balanced"), {}),
+    (SSMKRegressor(), {}),
+    (MKLClassifier(), stops("1e-3")),
+    (MKLClassifier(PAIR, tol=1e-9), {}),
+    (MKLClassifier(PAIR, loss="squared_hinge", tol=1e-9), {}),
+    (MKLClassifier(PAIR, loss="squared_hinge", C="learned", tol=1e-9), {}),
+    (MKLClassifier(PAIR, norm=2, tol=1e-9), {}),
+    (MKLClassifier(PAIR, weighting="uniform", tol=1e-9), {}),
+    (MKLClassifier(PAIR, share_weights=False, tol=1e-9), {}),
+    (MKLRegressor(PAIR, tol=1e-9), {}),
+    (MKLRegressor(PAIR, loss="squared_epsilon_insensitive", tol=1e-9), {}),
+    (LapSVMClassifier(), weights(ROWS_ALIKE.format("neighbour graphs"))),
+    (TSVMClassifier(), weights("stops at a relative gap of 1e-4, at another point for repeated rows", [SPARSE])),
+    (TSVMMKLClassifier(), weights(ROWS_ALIKE.format("neighbour graphs"))),
+    (RKDAClassifier(), {}),
+    (RKDAClassifier(ridge=1e-3), {}),
+    (RKDAClassifier(weighting="auto"), {}),
+    (RKDAClassifier(weighting="uniform"), {}),
+    (LearnedKernelClassifier(VOTES), weights(ROWS_ALIKE.format("folds and eigenvectors"))),
+    (LearnedKernelRegressor(VOTES), weights(ROWS_ALIKE.format("folds and eigenvectors"))),
+    (HarmonicClassifier(), {}),
+    (HarmonicClassifier(kernel=RBF()), {}),
+    (HarmonicRegressor(), {}),
+    (LabelAwareKernelLearner(), weights(ROWS_ALIKE.format("eigenvectors"))),
+    (AlignedKernelLearner(), weights(ROWS_ALIKE.format("eigenvectors"))),
+    (OrderedSpectralKernelLearner(), weights(ROWS_ALIKE.format("eigenvectors"))),
+]
+
+
+def expected_failures(estimator):
+    return next(failures for listed, failures in CHECKED if repr(listed) == repr(estimator))
+
+
+@parametrize_with_checks([estimator for estimator, _ in CHECKED], expected_failed_checks=expected_failures)
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)

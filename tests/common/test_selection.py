@@ -1,0 +1,137 @@
+"""Cross-validation, grids, pipelines and scores, on rows of which some have no label."""
+
+import numpy as np
+import pytest
+from common.estimators import assert_close, cases, fitted, labeled_sample, outputs, sample
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
+
+from kernelweave import RBF, Linear, Precomputed, SemiSupervisedSplit
+from kernelweave.model_selection import labeled_scorer
+
+FOLDS = SemiSupervisedSplit(2, random_state=0)
+
+
+def is_predictor(case):
+    return case.task in ("classes", "numbers")
+
+
+@cases(where=is_predictor)
+def test_scores_of_folds_are_those_of_labelled_rows(case):
+    X, y = sample(case)
+    scores = cross_val_score(case.model(), X, y, cv=FOLDS, error_score="raise")
+    for score, (train, test) in zip(scores, FOLDS.split(X, y), strict=True):
+        assert score == pytest.approx(case.model().fit(X[train], y[train]).score(X[test], y[test]))
+    measure = labeled_scorer("accuracy" if case.task == "classes" else "r2")
+    np.testing.assert_allclose(cross_val_score(case.model(), X, y, cv=FOLDS, scoring=measure), scores)
+
+
+def agreement(model, X, y):
+    """A score for models that have none."""
+    return np.mean((model.predict(X) > 0) == (y > 0)) if hasattr(model, "predict") else model.alignment_["after"]
+
+
+def has_names(case):
+    """A list of learners has none, by which a grid could reach into them."""
+    return not isinstance(getattr(case.estimator, "learner", None), list)
+
+
+@cases(variants=True, where=has_names)
+def test_a_grid_reaches_into_the_kernel_through_a_pipeline(case):
+    X, y = sample(case)
+    model = case.with_kernel(RBF())
+    name = f"{type(model).__name__.lower()}__{case.kernel or 'learner__kernel'}__multiple"
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), model),
+        {name: [0.5, 2.0]},
+        cv=FOLDS if not case.needs_labels else 2,
+        scoring=None if is_predictor(case) else lambda steps, X, y: agreement(steps[-1], steps[:-1].transform(X), y),
+        error_score="raise",
+    ).fit(X, y)
+    assert [params[name] for params in search.cv_results_["params"]] == [0.5, 2.0]
+    best = search.best_estimator_[-1]
+    assert (best.get_params()[name.partition("__")[2]]) == search.best_params_[name]
+    assert np.isfinite(search.cv_results_["mean_test_score"]).all()
+    assert outputs(search.best_estimator_, X).shape[0] == len(X)
+
+
+@cases(where=lambda case: case.kernel is not None)
+def test_a_nested_parameter_is_set_in_a_copy_of_the_recipe(case):
+    recipe = RBF()
+    first, second = (case.model(**{case.kernel: recipe}) for _ in range(2))
+    first.set_params(**{f"{case.kernel}__multiple": 3.0})
+    assert first.get_params()[f"{case.kernel}__multiple"] == 3.0
+    assert second.get_params()[case.kernel] is recipe
+    assert recipe == RBF()
+    with pytest.raises(ValueError, match="RBF has no parameter 'width'"):
+        first.set_params(**{f"{case.kernel}__width": 2.0})
+
+
+@cases()
+def test_a_pipeline_is_the_model_of_what_its_first_step_makes(case):
+    X, y = sample(case)
+    X = X * [1.0, 100.0, 0.01]
+    whole = make_pipeline(StandardScaler(), case.model()).fit(X, y)
+    scaled = StandardScaler().fit_transform(X)
+    assert_close(outputs(whole, X), outputs(case.model().fit(scaled, y), scaled), 1e-10)
+
+
+@cases(where=lambda case: hasattr(case.estimator, "transform"))
+def test_features_serve_a_linear_model_in_a_pipeline(case):
+    X, y = labeled_sample(case)
+    model = make_pipeline(case.model(), LinearSVC()).fit(X, y)
+    assert model.score(X, y) > 0.7
+    assert len(model[:-1].get_feature_names_out()) == model[0].transform(X).shape[1]
+
+
+@cases(where=lambda case: is_predictor(case) and case.kernel is not None)
+def test_precomputed_kernels_are_cross_validated_by_row_numbers(case):
+    X, y = sample(case)
+    rows = np.arange(len(X))[:, None]
+    metric = {"metric": "kernel"} if "C" in case.parameters and "metric" in case.parameters else {}
+    given = case.with_kernel(Precomputed(rbf_kernel(X, gamma=0.5)), **metric)
+    computed = case.with_kernel(RBF(0.5), **metric)
+    scores = [
+        cross_val_score(given, rows, y, cv=FOLDS, error_score="raise"),
+        cross_val_score(computed, X, y, cv=FOLDS, error_score="raise"),
+    ]
+    if "metric" in case.parameters and not metric:
+        return  # neighbours are those of the rows, not of the kernel: row numbers have others
+    assert_close(*scores, share=case.close)
+
+
+@cases(where=is_predictor)
+@pytest.mark.parametrize("weighted", [False, True])
+def test_the_score_is_that_of_labelled_rows(case, weighted):
+    X, y = sample(case)
+    model, known = fitted(case), ~np.isnan(y)
+    weight = np.arange(len(X)) % 3 + 1.0 if weighted else None
+    measure = accuracy_score if case.task == "classes" else r2_score
+    expected = measure(y[known], model.predict(X[known]), sample_weight=weight[known] if weighted else None)
+    assert model.score(X, y, sample_weight=weight) == pytest.approx(expected)
+
+
+@cases(where=lambda case: is_predictor(case) and not case.needs_labels)
+def test_a_score_of_no_labelled_row_is_refused(case):
+    X, _ = sample(case)
+    with pytest.raises(ValueError, match="labelled row"):
+        fitted(case).score(X, np.full(len(X), np.nan))
+
+
+@cases("classes", where=lambda case: not case.needs_labels)
+def test_minus_one_is_not_scored_where_it_marks_unlabelled_rows(case):
+    X, y = sample(case)
+    assert fitted(case).score(X, np.where(np.isnan(y), -1, y)) == fitted(case).score(X, y)
+
+
+@cases(where=lambda case: case.kernel == "kernels")
+def test_grids_over_whole_libraries_have_readable_results(case):
+    X, y = sample(case)
+    grid = {"kernels": [[Linear()], [RBF(), Linear()]]}
+    cv = FOLDS if not case.needs_labels else 2
+    search = GridSearchCV(case.model(), grid, cv=cv, scoring=agreement, error_score="raise").fit(X, y)
+    assert [str(value) for value in search.cv_results_["param_kernels"]] == ["[Linear()]", "[RBF(), Linear()]"]
