@@ -26,14 +26,15 @@ def test_a_callback_sees_steps_and_stops_the_fit(case):
     assert not model.status_.converged
     assert np.isfinite(outputs(model, X)).all()
     assert model.certificate_.gap >= 0.0
-    for state in seen:  # one for each of the problems at most: who says stop is asked no more
+    for state in seen:
         assert isinstance(state, FitState)
         assert state.iteration in (0, 1)
         assert np.isfinite(state.objective)
         assert state.gap >= 0.0
         assert state.target > 0.0
         assert state.problem < state.n_problems
-    assert len(seen) <= seen[0].n_problems
+    if "cv" not in case.parameters:  # whose folds are fits of their own
+        assert len(seen) <= seen[0].n_problems  # who says stop is asked no more
 
 
 @cases(where=having("callback"))

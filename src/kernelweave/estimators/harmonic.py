@@ -99,6 +99,8 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         Upper bound on the errors of ``harmonic_``, relative to the range of the given values; ``status_`` follows it.
     objective_, certificate_, status_, n_iter_
         The energy; how far a value is from the mean of its neighbours; why the solver stopped; its steps.
+    library_ : KernelLibrary
+        Holds ``kernel``; RBF where edges join nearest neighbours, which it does not weigh.
     n_features_in_, feature_names_in_
 
     Notes
@@ -219,7 +221,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         The harmonic function.
     unreached_ : ndarray
         Numbers of the rows that no path of edges joins to a labelled one; they have the mean of the given numbers.
-    error_bound_, objective_, certificate_, status_, n_iter_, n_features_in_, feature_names_in_
+    error_bound_, objective_, certificate_, status_, n_iter_, library_, n_features_in_, feature_names_in_
         As in :class:`HarmonicClassifier`.
 
     Notes

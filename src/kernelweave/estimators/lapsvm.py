@@ -61,7 +61,7 @@ class LapSVMClassifier(KernelClassifier):
         The given label on labelled rows, the predicted one on the others.
     expansion_, intercept_, support_, dual_coef_, n_evaluations_, objective_, certificate_, status_, history_, n_iter_
         As in :class:`MKLClassifier`.
-    library_, weights_, n_features_in_, feature_names_in_
+    library_, weights_, kernel_weights_, source_weights_, C_, n_solves_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`; the library holds the one deformed kernel.
 
     Notes

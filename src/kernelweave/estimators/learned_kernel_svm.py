@@ -72,7 +72,7 @@ class LearnedKernelClassifier(KernelClassifier):
         The given label on labelled rows, the predicted one on the others.
     expansion_, intercept_, support_, dual_coef_, n_evaluations_, objective_, certificate_, status_, history_, n_iter_
         As in :class:`MKLClassifier`; the certificate is that of the machine, ``learner_.certificate_`` the kernel's.
-    library_, n_features_in_, feature_names_in_
+    n_solves_, library_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`.
 
     Notes
@@ -176,7 +176,7 @@ class LearnedKernelRegressor(KernelRegressor):
     learner_, C_, cv_results_, weights_, transduction_, expansion_, intercept_, support_, dual_coef_, n_evaluations_
         As in :class:`LearnedKernelClassifier`; ``C_`` holds one cost for each target where it was chosen, and
         ``cv_results_`` negative mean squared errors in units of the variance of each target.
-    objective_, certificate_, status_, history_, n_iter_, library_, n_features_in_, feature_names_in_
+    objective_, certificate_, status_, history_, n_iter_, n_solves_, library_, n_features_in_, feature_names_in_
         As in :class:`LearnedKernelClassifier`.
 
     References

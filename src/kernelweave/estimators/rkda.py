@@ -109,6 +109,10 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         As in :class:`MKLClassifier`.
     n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`.
+    n_solves_ : int
+        Cholesky factorisations.
+    intercept_ : ndarray of shape (n_components,)
+        What is added to the projections, so that their mean over the training rows is zero.
 
     Notes
     -----

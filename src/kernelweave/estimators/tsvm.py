@@ -92,7 +92,7 @@ class TSVMClassifier(KernelClassifier):
         scikit-learn's ``GridSearchCV``; folds count by their held-out rows. Empty where nothing was to choose.
     expansion_, intercept_, support_, dual_coef_, n_evaluations_, status_, history_, n_iter_, n_solves_, weights_
         As in :class:`MKLClassifier`.
-    library_, n_features_in_, feature_names_in_
+    kernel_weights_, source_weights_, library_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`.
 
     Notes
