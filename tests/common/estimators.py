@@ -235,6 +235,17 @@ def fitted(case: Case, n_classes: int = 2) -> Any:
     return case.model().fit(X, y)
 
 
+@cache
+def fitted_exact(case: Case) -> Any:
+    return case.exact_model().fit(*sample(case))
+
+
+@cache
+def fitted_fully(case: Case) -> Any:
+    """The model of the sample in which every row has a label."""
+    return case.model().fit(*labeled_sample(case))
+
+
 # What a model gives out
 
 

@@ -42,11 +42,9 @@ def test_a_model_from_a_file_is_the_same_model(case, tmp_path):
     assert_same_model(load(tmp_path / "m.skops"), model, sample(case)[0])
 
 
-@cases("classes", variants=True)
+@cases("classes")
 def test_a_model_of_three_named_classes_is_the_same_from_a_file(case, tmp_path):
     pytest.importorskip("skops")
-    if getattr(case.estimator, "scatter", None) == "within":
-        pytest.skip("is for two classes")
     X, y = sample(case, n_classes=3)
     names = np.where(np.isnan(y), None, np.array(["a", "b", "c"])[np.nan_to_num(y).astype(int)])
     model = case.model().fit(X, names)

@@ -38,10 +38,10 @@ class Interruption:
                 raise KeyboardInterrupt
 
 
-@cases(variants=True)
+@cases()
 def test_a_fit_that_is_interrupted_anywhere_leaves_the_estimator_as_it_was(case):
     X, y = labeled_sample(case, n=30)
-    model, fitted = case.model(), case.model().fit(X, y)
+    model, fitted = case.model(**case.draws), case.model(**case.draws).fit(X, y)
     with Interruption() as whole:  # the first fit may have compiled and imported
         fitted.fit(X, y)
     for share in (0.02, 0.3, 0.7, 0.9, 0.99):

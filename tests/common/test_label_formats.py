@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
-from common.estimators import assert_close, cases, fitted, labeled_sample, outputs, sample
+from common.estimators import assert_close, cases, fitted, fitted_fully, labeled_sample, outputs, sample
 from sklearn.exceptions import DataConversionWarning
 
 SAME = 1e-9  # the same numbers, whatever the labels are called
@@ -47,7 +47,7 @@ def codes_of(y):
 @pytest.mark.parametrize("form", COMPLETE)
 def test_labels_of_any_kind_give_the_same_model(case, form):
     X, codes = labeled_sample(case)
-    expected, model = case.model().fit(X, codes), case.model().fit(X, COMPLETE[form](codes))
+    expected, model = fitted_fully(case), case.model().fit(X, COMPLETE[form](codes))
     assert_close(outputs(model, X), outputs(expected, X), SAME)
     if case.task == "classes":
         classes = np.unique(np.asarray(COMPLETE[form](codes))).tolist()
@@ -104,7 +104,7 @@ def test_transduction_is_the_given_label_or_the_predicted_one(case):
 @cases("classes", "numbers", where=takes_unlabeled)
 def test_a_fully_labelled_y_is_learned_as_it_is(case):
     X, y = labeled_sample(case)
-    model = case.model().fit(X, y)
+    model = fitted_fully(case)
     np.testing.assert_array_equal(model.transduction_, y)
     assert model.score(X, y) > 0.6
 
@@ -146,7 +146,7 @@ def test_minus_one_beside_one_class_is_a_class_and_said_at_the_line_that_passed_
     with pytest.warns(UserWarning, match="y holds just -1 and 1") as caught:
         model = case.model().fit(X, 2 * codes - 1)
     assert [warning.filename for warning in caught] == [__file__]
-    assert_close(outputs(model, X), outputs(case.model().fit(X, codes), X), SAME)
+    assert_close(outputs(model, X), outputs(fitted_fully(case), X), SAME)
 
 
 @cases("classes", where=lambda case: case.needs_labels)
@@ -200,4 +200,4 @@ def test_a_column_of_labels_is_taken_and_said_once_at_the_line_that_passed_it(ca
     with pytest.warns(DataConversionWarning, match="column-vector y") as caught:
         column = case.model().fit(X, y[:, None])
     assert [warning.filename for warning in caught] == [__file__]
-    assert_close(outputs(column, X), outputs(case.model().fit(X, y), X), SAME)
+    assert_close(outputs(column, X), outputs(fitted_fully(case), X), SAME)

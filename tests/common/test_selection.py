@@ -35,12 +35,7 @@ def agreement(model, X, y):
     return np.mean((model.predict(X) > 0) == (y > 0)) if hasattr(model, "predict") else model.alignment_["after"]
 
 
-def has_names(case):
-    """A list of learners has none, by which a grid could reach into them."""
-    return not isinstance(getattr(case.estimator, "learner", None), list)
-
-
-@cases(variants=True, where=has_names)
+@cases()
 def test_a_grid_reaches_into_the_kernel_through_a_pipeline(case):
     X, y = sample(case)
     model = case.with_kernel(RBF())

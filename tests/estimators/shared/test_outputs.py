@@ -9,8 +9,8 @@ from kernelweave.estimators.shared.outputs import (
     read_all_labels,
     read_all_numbers,
     refuse_unlabeled,
-    transduced_classes,
-    transduced_numbers,
+    transduce_classes,
+    transduce_numbers,
 )
 from kernelweave.estimators.shared.sample import Rows, read_sample
 from kernelweave.labels import partition, partition_targets
@@ -50,10 +50,10 @@ def test_a_score_of_no_row_or_of_another_number_of_rows_is_refused():
 def test_given_labels_stay_and_the_others_are_filled_in():
     rows = Rows(np.zeros((4, 1)))
     classes = read_sample(rows, partition(["b", None, "a", None]), [1.0, 1.0, 1.0, 0.0])
-    assert transduced_classes(np.array([[-1.0], [2.0], [3.0], [-1.0]]), classes).tolist() == ["b", "b", "a", "a"]
+    assert transduce_classes(np.array([[-1.0], [2.0], [3.0], [-1.0]]), classes).tolist() == ["b", "b", "a", "a"]
     numbers = read_sample(rows, partition_targets([1.0, np.nan, 3.0, np.nan]))
     values = np.array([[9.0], [8.0], [7.0], [6.0]])
-    assert transduced_numbers(values, numbers).tolist() == [1.0, 8.0, 3.0, 6.0]
+    assert transduce_numbers(values, numbers).tolist() == [1.0, 8.0, 3.0, 6.0]
     assert values[:, 0].tolist() == [9.0, 8.0, 7.0, 6.0]
 
 
