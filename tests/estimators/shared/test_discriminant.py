@@ -19,6 +19,7 @@ OPTIONS = DiscriminantOptions(
     class_prior=np.full(3, 1 / 3),
     shrinks=False,
     calibrated=False,
+    unlabeled_scatter=False,
     tol=1e-8,
     max_iter=100,
     dtype="float64",

@@ -139,10 +139,10 @@ FORMS = {
     "weights": (RBF(0.3), {"ridge": 1e-2}, "numbers", 2),
     "learned": (RBF(0.3), {}, "numbers", 3),
     "next to no ridge": (RBF(3.0), {"ridge": 1e-8}, None, 2),
-    "unlabelled": (RBF(0.3), {"ridge": 1e-3}, None, -2),
+    "unlabelled": (RBF(0.3), {"ridge": 1e-3, "unlabeled_scatter": True}, None, -2),
     "features": (Linear(), {"ridge": 1e-3}, "numbers", 2),
     "within": (RBF(0.3), {"ridge": 1e-3, "scatter": "within"}, None, 2),
-    "within, unlabelled": (RBF(0.3), {"ridge": 1e-3, "scatter": "within"}, None, -2),
+    "within, unlabelled": (RBF(0.3), {"ridge": 1e-3, "scatter": "within", "unlabeled_scatter": True}, None, -2),
     "within, twice": (Linear(), {"ridge": 1e-2, "scatter": "within"}, "twice", 2),
 }
 
@@ -170,6 +170,9 @@ def test_the_variance_is_that_of_rows_projected_by_the_others(form, large, prior
         lengths = np.linalg.norm(centroids, axis=1)[:, None]
         ways = centroids / lengths
         centroids = ways * np.maximum(np.sum(ways * reached, axis=1)[:, None], MIN_CENTROID_SCALE * lengths)
+    elif n_classes < 0:  # all rows without a class are drawn to the mean: one factor for the ways of all classes
+        ways = centroids[y]
+        centroids = centroids * np.sum(outside * ways) / np.sum(ways**2)
     np.testing.assert_allclose(model.centroids_, centroids, rtol=1e-5, atol=1e-6 * np.abs(centroids).max())
     variance = np.average(np.square(outside - centroids[y]).mean(axis=1), weights=weight)
     projected = model.transform(X)

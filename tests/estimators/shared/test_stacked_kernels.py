@@ -200,3 +200,15 @@ def test_low_rank_is_definite_up_to_the_rounding_of_the_precision_it_is_kept_in(
     assert is_semidefinite_about_its_center(
         KernelStack(members.members, members.scales).combine(np.ones(1)), members.rounding
     )
+
+
+@pytest.mark.parametrize("scale", ["trace", "variance"])
+def test_rows_that_are_not_asked_for_have_no_part(scale):
+    among = np.arange(0, N, 3)
+    share = np.full(len(among), 1 / len(among))
+    library = bound(RBF(0.3), Linear(), Polynomial(degree=2))
+    found = stack_kernels(library, share, owner="Me", scale=scale, dtype="float64", among=among)
+    alone = stacked(RBF(0.3), Linear(), Polynomial(degree=2), share=share, scale=scale, data=X[among])
+    np.testing.assert_allclose(found.scales, alone.scales, rtol=1e-12)
+    for member, expected in zip(found.members, alone.members, strict=True):
+        np.testing.assert_allclose(matrix(member), matrix(expected), atol=1e-12)

@@ -59,6 +59,8 @@ class DiscriminantOptions:
         Whether centroids are where rows get that are projected by the others.
     calibrated : bool
         Whether the threshold between two classes is where such rows make the fewest errors.
+    unlabeled_scatter : bool
+        Whether unlabelled rows take part in the centre and the scatter of the rows.
     """
 
     owner: str
@@ -69,6 +71,7 @@ class DiscriminantOptions:
     class_prior: np.ndarray
     shrinks: bool
     calibrated: bool
+    unlabeled_scatter: bool
     tol: float
     max_iter: int
     dtype: str
@@ -126,33 +129,42 @@ class DiscriminantFit:
 
 
 def fit_discriminant(bound: BoundLibrary, sample: Sample, options: DiscriminantOptions) -> DiscriminantFit:
-    """Learn weights, ridge, directions and centroids from kernels that are tied to the rows of a sample."""
+    """Learn weights, ridge, directions and centroids from kernels that are tied to the rows of a sample.
+
+    What kernels take from rows, such as widths, they have taken from all; what is learned is learned from the rows of
+    the scatter.
+    """
     owner = options.owner
-    require_stack_memory(owner, bound, sample.n_rows, options.dtype, "n_landmarks=200", by_features=True)
-    stacked = stack_kernels(bound, sample.share, owner=owner, scale="trace", dtype=options.dtype)
-    scatter = Scatter(stacked, sample)
+    rows = np.arange(sample.n_rows) if options.unlabeled_scatter else sample.partition.labeled
+    learned = sample.restrict(np.isin(np.arange(sample.n_rows), rows))
+    require_stack_memory(owner, bound, learned.n_rows, options.dtype, "n_landmarks=200", by_features=True)
+    among = None if learned.n_rows == sample.n_rows else rows
+    stacked = stack_kernels(bound, learned.share, owner=owner, scale="trace", dtype=options.dtype, among=among)
+    scatter = Scatter(stacked, learned)
     require_definite(owner, np.eye(len(bound.kernels)), scatter.stack, bound, stacked.rounding)
     result, is_uniform = _solve(scatter, options)
     weights, ridge, coef = _find_directions(result, scatter, options)
+    scalings = np.zeros((sample.n_rows, coef.shape[1]))
+    scalings[rows] = coef
     used = (weights / scatter.scales)[None]
-    expansion = composite_expansion(used, coef, np.zeros(coef.shape[1]), bound, sample.kept)
-    values = expansion(sample.X)
-    means = sample.share @ values
+    expansion = composite_expansion(used, scalings, np.zeros(coef.shape[1]), bound, sample.kept)
+    values = expansion(learned.X)
+    means = learned.share @ values
     expansion.intercept -= means
     left_out = scatter.left_out if options.scatter == "total" else scatter.left_out_within
     by_kernel = weights_by_kernel(weights[None], bound.entries)
     warn_unless_converged([result], options.tol, REMEDIES)
     if options.ridge is None:
-        _warn_of_extreme_ridge(result.x, by_kernel, sample, is_uniform)
+        _warn_of_extreme_ridge(result.x, by_kernel, learned, is_uniform)
     return DiscriminantFit(
         expansion=expansion,
         intercept=expansion.intercept,
         n_evaluations=expansion.n_evaluations,
-        scalings=sample.spread(coef),
+        scalings=sample.spread(scalings),
         ridge=ridge,
         n_solves=result.n_cholesky,
         by_kernel=by_kernel,
-        centers=_place_centroids(values - means, left_out(values - means, coef, weights, ridge), sample, options),
+        centers=_place_centroids(values - means, left_out(values - means, coef, weights, ridge), learned, options),
         outcome=summarize([result]),
     )
 
@@ -184,11 +196,16 @@ def _solve(scatter: Scatter, options: DiscriminantOptions) -> tuple[Discriminant
 
 
 def _solve_uniform(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
-    """Return the solution with equal weights, as if they had been learned."""
-    n_kernels, learns_ridge = len(stack), options.ridge is None
-    result = _solve_on(pool_kernels(stack, 1.0 if learns_ridge else n_kernels), scatter, options)
-    equal = [result.x[0], *np.repeat(result.x[1], n_kernels)] if learns_ridge else np.full(n_kernels, 1.0 / n_kernels)
-    return replace(result, x=np.array(equal))
+    """Return the solution with equal weights, as if they had been learned.
+
+    The weight beside which a ridge is learned is that of each kernel: a small ridge, for kernels of which all are of
+    use. Rows without a class are regressed on zero, and so small a ridge would put each of them there; with them it is
+    learned beside the weight of all kernels together, as where weights are learned.
+    """
+    n_kernels, n_unlabeled = len(stack), scatter.sample.partition.n_unlabeled
+    n_pooled = n_kernels if options.ridge is not None or n_unlabeled else 1
+    result = _solve_on(pool_kernels(stack, n_pooled), scatter, options)
+    return replace(result, x=np.append(result.x[:-1], np.repeat(result.x[-1] / n_pooled, n_kernels)))
 
 
 def _solve_on(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
@@ -245,7 +262,9 @@ def _place_centroids(
 
     A flexible kernel puts the rows it has learned from where they should be; how far new rows get, and scatter, is seen
     at rows that are projected by the others. That shortens the way from the mean of all to a centroid; it does not turn
-    it round, as the mean of the others, which lack a row of the class, would for kernels of no use.
+    it round, as the mean of the others, which lack a row of the class, would for kernels of no use. Where unlabelled
+    rows are in the scatter, all ways are shortened by one factor: labelled rows are drawn to their class, the others to
+    the mean of all, where the shortest way would have most of them.
     """
     partition: Partition = sample.partition
     weight = sample.labeled_weight
@@ -253,10 +272,13 @@ def _place_centroids(
     totals = np.bincount(partition.codes, weights=weight, minlength=partition.n_classes)
     means = (partition.indicator().T * weight) / totals[:, None]
     centroids = means @ inside
-    if options.shrinks:
-        squares = np.maximum(np.square(centroids).sum(axis=1), np.finfo(float).tiny)
-        reached = np.einsum("kc,kc->k", centroids, means @ outside) / squares
-        centroids = centroids * np.maximum(reached, MIN_CENTROID_SCALE)[:, None]
+    if options.shrinks or partition.n_unlabeled:
+        reached = np.einsum("kc,kc->k", centroids, means @ outside)
+        squares = np.square(centroids).sum(axis=1)
+        if not options.shrinks:
+            reached, squares = totals @ reached[:, None], totals @ squares[:, None]
+        scale = reached / np.maximum(squares, np.finfo(float).tiny)
+        centroids = centroids * np.maximum(scale, MIN_CENTROID_SCALE)[:, None]
     within = weight @ np.square(outside - centroids[partition.codes]).mean(axis=1) / weight.sum()
     size = weight @ np.square(inside).mean(axis=1) / weight.sum()
     spread = max(float(within), MIN_SPREAD * float(size), float(np.finfo(float).tiny) ** 0.5)

@@ -41,8 +41,9 @@ class Scatter:
         self.stack = KernelStack(members, self.scales / self.stretch)
         weight = np.square(self.root[labels.labeled])
         shares = np.bincount(labels.codes, weights=weight, minlength=labels.n_classes) / weight.sum()
+        self.targets = (labels.indicator() - shares) / np.sqrt(shares)  # of the labelled rows
         H = np.zeros((n_rows, labels.n_classes))
-        H[labels.labeled] = (labels.indicator() - shares) / np.sqrt(shares) * self.root[labels.labeled][:, None]
+        H[labels.labeled] = self.targets * self.root[labels.labeled][:, None]
         self.H = np.sqrt(self.stretch) * self._reflect(H)
         self._known: dict[tuple[bytes, float], np.ndarray] = {}  # what regressions on all rows leave unexplained
 
@@ -94,6 +95,10 @@ class Scatter:
     def left_out_errors(self, Z: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
         """Return the squared errors at labelled rows, when their indicators are predicted by the others.
 
+        Where rows without a class take part, which are regressed on zero, all predictions are too small, and the
+        smallest would seem the best: they are first multiplied by the factor that suits them best. Only their ratios
+        matter to the nearest centroid.
+
         Parameters
         ----------
         Z : ndarray of shape (n_rows, n_classes)
@@ -106,7 +111,13 @@ class Scatter:
         ndarray of shape (n_labeled,)
         """
         missed = self._predict_misfit(self.rows_of(Z), self._find_unexplained(weights, ridge), ridge)
-        return np.asarray(np.square(missed[self.sample.partition.labeled]).sum(axis=1))
+        missed = missed[self.sample.partition.labeled]
+        if self.sample.partition.n_unlabeled:
+            weight, predicted = self.sample.labeled_weight[:, None], self.targets - missed
+            size = max(float(np.sum(weight * np.square(predicted))), np.finfo(float).tiny)
+            factor = max(0.0, float(np.sum(weight * predicted * self.targets)) / size)
+            missed = self.targets - factor * predicted
+        return np.asarray(np.square(missed).sum(axis=1))
 
     def left_out_within(self, projected: np.ndarray, coef: np.ndarray, weights: np.ndarray, ridge: float) -> np.ndarray:
         r"""Return the same for the scatter within two classes; rows without a class stay where they are.

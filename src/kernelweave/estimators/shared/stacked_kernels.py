@@ -70,6 +70,7 @@ def stack_kernels(
     scale: str | None,
     dtype: str,
     rows: np.ndarray | None = None,
+    among: np.ndarray | None = None,
 ) -> StackedKernels:
     """Return the kernels of a library at some rows, and their scales over all.
 
@@ -86,8 +87,11 @@ def stack_kernels(
         In which the kernels are kept.
     rows : ndarray, optional
         All by default.
+    among : ndarray, optional
+        The rows of the library that all this is about: ``share`` and ``rows`` speak of them, and kernels are computed
+        nowhere else. All by default.
     """
-    everything = slice(None)
+    everything = slice(None) if among is None else among
     members: list[Member] = []
     scales = np.ones(len(bound.kernels))
     precision = np.finfo(dtype)
@@ -96,6 +100,7 @@ def stack_kernels(
     largest = np.inf if dtype == "float64" else float(precision.max) * rounding  # sums of larger ones overflow
     for p, kernel in enumerate(bound.kernels):
         name, Z = bound.entries[p].name, kernel.factor()
+        Z = Z if Z is None or among is None else Z[among]
         K = np.empty((0, 0)) if Z is not None else kernel.block(everything, everything)
         diagonal = K.diagonal() if Z is None else np.einsum("ij,ij->i", Z, Z)
         means = K @ share if Z is None else Z @ (share @ Z)
