@@ -66,7 +66,7 @@ def as_in_the_paper(name):
     for C in PAPER_COSTS:
         for s in PAPER_ENDS:
             setting = {"C": C / len(y), "s": s}
-            plainly = {"annealing": False, "C": C / len(y), "ramp": s}
+            plainly = {"annealing": False, "C": C / len(y), "ramp": s, "class_prior": "labeled"}
             yield "TSVM", setting, lambda p=plainly: TSVMClassifier(plain, **p), numbers
             yield "TSVM-MKL", setting, lambda p=plainly: TSVMMKLClassifier(several, norm=1, **p), numbers
 
@@ -156,11 +156,11 @@ def by_class(n_draws, n_jobs):
     image = ManifoldKernel(RBF(), n_neighbors=5, degree=2, ratio=10.0)
     unlabeled, everywhere = 250 / 1400, 0.2
     models = {
-        "TSVM-MKL, true share among the unlabelled rows": lambda: TSVMMKLClassifier(class_prior=unlabeled),
-        "TSVM-MKL, share among all rows": lambda: TSVMMKLClassifier(class_prior=everywhere),
-        "TSVM-MKL, share of the labels": TSVMMKLClassifier,
+        "TSVM-MKL, true share among the unlabelled rows": lambda: TSVMMKLClassifier(C=1.0, class_prior=unlabeled),
+        "TSVM-MKL, share among all rows": lambda: TSVMMKLClassifier(C=1.0, class_prior=everywhere),
+        "TSVM-MKL, share of the labels": lambda: TSVMMKLClassifier(C=1.0, class_prior="labeled"),
         "TSVM on a kernel deformed as for images (5 neighbours, degree 2, ratio 10), true share": lambda: (
-            TSVMClassifier(image, class_prior=unlabeled)
+            TSVMClassifier(image, C=1.0, class_prior=unlabeled)
         ),
     }
 

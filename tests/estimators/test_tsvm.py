@@ -23,7 +23,7 @@ from kernelweave.solvers.result import Status
 
 PAIR = [RBF(0.3), Linear()]
 TSVMS = [TSVMClassifier(), TSVMMKLClassifier(PAIR)]
-pytestmark = pytest.mark.filterwarnings("ignore:The labelled rows have equally many")  # some small samples do
+pytestmark = pytest.mark.filterwarnings("ignore:The labelled rows have the shares")  # some small samples do
 EXACT = {"scale": None, "tol": 1e-9}
 # Stops at a gap of 1e-9, which is quadratic in the distance of the duals: its root, times 1 to 10.
 CLOSE = {"atol": 3e-4}
@@ -77,7 +77,7 @@ def test_the_objective_is_problem_2(seed, prior):
 def test_the_certificate_bounds_the_distance_from_the_own_convex_problem(seed, prior, norm):
     X, y, _ = blobs(seed, n=50)
     kernels = [K / spread(K) for K in (rbf_kernel(X, gamma=0.3), linear_kernel(X))]
-    model = TSVMMKLClassifier(PAIR, norm=norm, class_prior=prior, tol=1e-4).fit(X, y)
+    model = TSVMMKLClassifier(PAIR, norm=norm, C=1.0, class_prior=prior, tol=1e-4).fit(X, y)
     assert model.certificate_.kind == "stationarity"
     assert model.status_ is Status.CONVERGED
     assert model.certificate_.relative <= 1e-4
@@ -104,14 +104,16 @@ def test_objectives_never_increase_within_a_stage(model):
     assert len(model.set_params(annealing=False).fit(X, y).objective_path_) == 1
 
 
-@pytest.mark.parametrize("prior", ["labeled", 0.3, 0.8, {0: 0.35, 1: 0.65}, {1: 0.2}], ids=str)
+@pytest.mark.parametrize("prior", ["estimated", "labeled", 0.3, 0.8, {0: 0.35, 1: 0.65}, {1: 0.2}], ids=str)
 @pytest.mark.parametrize("weighted", [False, True])
 def test_the_mean_output_on_unlabelled_rows_is_that_of_the_shares(weighted, prior):
     X, y, _ = blobs(4)
     weight = np.random.default_rng(4).uniform(0.5, 2.0, size=len(X)) if weighted else np.ones(len(X))
     model = TSVMClassifier(class_prior=prior).fit(X, y, sample_weight=weight)
     labeled = np.average(y[y >= 0], weights=weight[y >= 0])
-    share = {"labeled": labeled, 0.3: 0.3, 0.8: 0.8}.get(prior) if not isinstance(prior, dict) else prior[1]
+    shares = {"estimated": model.class_prior_[1], "labeled": labeled, 0.3: 0.3, 0.8: 0.8}
+    share = prior[1] if isinstance(prior, dict) else shares[prior]
+    np.testing.assert_allclose(model.class_prior_, [1 - share, share], atol=1e-12)
     mean = np.average(model.decision_function(X)[y < 0], weights=weight[y < 0])
     assert mean == pytest.approx(2 * share - 1, abs=1e-6)
 
@@ -131,8 +133,9 @@ def test_each_of_several_classes_has_its_mean_output(options):
 
 def test_a_kernel_far_from_the_origin_keeps_the_balance():
     X, y, _ = blobs(6)
-    near, far = (TSVMClassifier(Linear()).fit(X + shift, y) for shift in (0.0, 1e4))
-    assert far.decision_function(X + 1e4)[y < 0].mean() == pytest.approx(2 * y[y >= 0].mean() - 1, abs=1e-6)
+    near, far = (TSVMClassifier(Linear(), C=1.0).fit(X + shift, y) for shift in (0.0, 1e4))
+    assert far.decision_function(X + 1e4)[y < 0].mean() == pytest.approx(2 * far.class_prior_[1] - 1, abs=1e-6)
+    np.testing.assert_allclose(far.class_prior_, near.class_prior_, atol=1e-6)
     assert far.objective_ == pytest.approx(near.objective_, rel=1e-3)
 
 
@@ -170,7 +173,7 @@ def test_fully_labelled_it_is_the_supervised_machine(n_classes, prior):
         prior = {0: 0.3, 1: 0.3, 2: 0.4}
     X, _, truth = blobs(9, n_classes=n_classes)
     model = TSVMMKLClassifier(PAIR, class_prior=prior, **EXACT).fit(X, truth)
-    supervised = MKLClassifier(PAIR, norm=1.5, C=1.0, **EXACT).fit(X, truth)
+    supervised = MKLClassifier(PAIR, norm=1.5, C=10.0, **EXACT).fit(X, truth)
     np.testing.assert_allclose(model.decision_function(X), supervised.decision_function(X), atol=1e-3)
     np.testing.assert_array_equal(model.transduction_, truth)
     assert model.status_ is Status.CONVERGED
@@ -179,7 +182,7 @@ def test_fully_labelled_it_is_the_supervised_machine(n_classes, prior):
 def test_fully_labelled_it_is_the_supervised_machine_after_cross_validation():
     X, _, truth = blobs(9)
     model = TSVMClassifier(RBF(0.3), ramp="cv", random_state=0, **EXACT).fit(X, truth)
-    svm = SVC(gamma=0.3, tol=1e-9).fit(X, truth)
+    svm = SVC(C=10.0, gamma=0.3, tol=1e-9).fit(X, truth)
     np.testing.assert_allclose(model.decision_function(X), svm.decision_function(X), **CLOSE)
 
 
@@ -200,11 +203,11 @@ def test_two_classes_are_one_machine_whoever_has_the_weights():
 
 def test_classes_with_their_own_weights_are_machines_of_their_own():
     X, y, _ = blobs(12, n_classes=3, n_labeled=21)
-    model = TSVMMKLClassifier(PAIR, share_weights=False).fit(X, y)
+    model = TSVMMKLClassifier(PAIR, share_weights=False, class_prior="labeled").fit(X, y)
     assert model.weights_.shape == (3, 2)
     assert model.objective_.shape == (3,)
     for k in range(3):
-        alone = TSVMMKLClassifier(PAIR).fit(X, np.where(y < 0, -1, y == k))
+        alone = TSVMMKLClassifier(PAIR, class_prior="labeled").fit(X, np.where(y < 0, -1, y == k))
         assert model.objective_[k] == pytest.approx(alone.objective_, rel=1e-4)
         np.testing.assert_allclose(model.decision_function(X)[:, k], alone.decision_function(X), atol=1e-2)
 
@@ -231,38 +234,85 @@ def test_solvers_find_the_same_descent():
 # Shares of the classes
 
 
-def by_class(n_labeled, share=0.85, n=100):
+def by_class(n_labeled, share=0.85, n=100, distance=4.0, seed=0):
     """Labels drawn class by class, from classes of which one is rare."""
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     truth = np.r_[np.arange(n_labeled) % 2, rng.random(n - n_labeled) < share].astype(int)
-    X = rng.normal(size=(n, 2)) + 4.0 * truth[:, None]
-    return X, np.where(np.arange(n) < n_labeled, truth, -1)
+    X = rng.normal(size=(n, 2)) + distance * truth[:, None]
+    return X, np.where(np.arange(n) < n_labeled, truth, -1), truth
 
 
+@pytest.mark.parametrize("n_labeled", [20, 21])
+@pytest.mark.parametrize("prior", ["estimated", "labeled"])
 @pytest.mark.parametrize("model", TSVMS, ids=str)
-def test_labels_drawn_class_by_class_warn(model):
-    X, y = by_class(20)
+def test_labels_drawn_class_by_class_warn(model, prior, n_labeled):
+    X, y, _ = by_class(n_labeled)
+    used = "the latter" if prior == "estimated" else "the former"
+    shares = r"\{0: 0\.\d\d, 1: 0\.\d\d\}"
     with pytest.warns(
-        UserWarning, match=r"equally many of each class, 10.*predicts \{0: 0\.\d\d, 1: 0\.\d\d\}.*class_prior=N"
+        UserWarning, match=rf"have the shares {shares} .* seem to have {shares}.* {used} .*true shares as class_prior"
     ) as caught:
-        clone(model).fit(X, y)
+        clone(model).set_params(class_prior=prior).fit(X, y)
     assert caught[0].filename == __file__
 
 
 @pytest.mark.parametrize("prior", [None, 0.85, {0: 0.15, 1: 0.85}], ids=str)
 def test_a_share_that_is_given_does_not_warn(prior):
-    X, y = by_class(20)
+    X, y, _ = by_class(20)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         TSVMClassifier(class_prior=prior).fit(X, y)
 
 
-@pytest.mark.parametrize(("n_labeled", "share"), [(20, 0.5), (6, 0.85), (21, 0.85), (100, 0.5)])
-def test_shares_that_agree_few_labels_and_unequal_numbers_do_not_warn(n_labeled, share):
-    X, y = by_class(n_labeled, share)
+@pytest.mark.parametrize(("n_labeled", "share"), [(20, 0.5), (6, 0.85), (100, 0.5)])
+def test_shares_that_agree_and_few_labels_do_not_warn(n_labeled, share):
+    X, y, _ = by_class(n_labeled, share)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         TSVMClassifier().fit(X, y)
+
+
+@pytest.mark.parametrize("model", TSVMS, ids=str)
+def test_estimated_shares_correct_labels_drawn_class_by_class(model):
+    found = []
+    for seed in range(3):
+        X, y, truth = by_class(30, n=200, distance=2.5, seed=seed)
+        pair = [clone(model).set_params(class_prior=prior).fit(X, y) for prior in ("estimated", "labeled")]
+        assert pair[1].class_prior_.tolist() == [0.5, 0.5]
+        assert abs(pair[0].class_prior_[1] - 0.85) < 0.15
+        found.append([np.mean(one.transduction_ != truth) for one in pair])
+    estimated, labeled = np.mean(found, axis=0)
+    assert estimated < 0.7 * labeled
+
+
+@pytest.mark.parametrize("prior", ["estimated", "labeled"])
+def test_the_shares_that_were_used_are_those_of_a_dict(prior):
+    X, y, _ = blobs(18, n_classes=3, n_labeled=21)
+    found = TSVMMKLClassifier(PAIR, class_prior=prior).fit(X, y)
+    again = TSVMMKLClassifier(PAIR, class_prior=dict(enumerate(found.class_prior_.tolist()))).fit(X, y)
+    assert again.objective_ == pytest.approx(found.objective_, rel=1e-3)
+    np.testing.assert_array_equal(again.class_prior_, found.class_prior_)
+    assert TSVMClassifier(class_prior=None).fit(X, y).class_prior_ is None
+    assert TSVMClassifier(class_prior=prior).fit(X[:21], y[:21]).class_prior_ is None  # no unlabelled rows
+
+
+SUPERVISED = TSVMClassifier(C_unlabeled=0.0, class_prior=None)
+
+
+@pytest.mark.parametrize("n_classes", [10, 26])
+def test_many_classes_with_few_labels_each_are_told_apart_as_well_as_without_unlabelled_rows(n_classes):
+    found = []
+    for seed in range(3):
+        X, truth = make_blobs(15 * n_classes, 10, centers=n_classes, cluster_std=4.0, random_state=seed)
+        y = np.full(len(X), -1)
+        rows = np.random.default_rng(seed).permutation(len(X))[: 3 * n_classes]
+        rows = np.union1d(rows, [np.flatnonzero(truth == k)[0] for k in range(n_classes)])
+        y[rows] = truth[rows]
+        models = (TSVMClassifier(), TSVMClassifier(class_prior="labeled"), SUPERVISED)
+        found.append([np.mean(clone(model).fit(X, y).transduction_ != truth) for model in models])
+    estimated, labeled, supervised = np.mean(found, axis=0)
+    assert estimated < labeled
+    assert estimated <= supervised + 0.01
 
 
 def test_a_partial_dict_and_a_number_are_the_whole_dict():
@@ -285,8 +335,11 @@ BAD_PRIORS = {
     "share in words": ({0: "half", 1: 0.5}, "expected shares"),
     "share of True": ({1: True}, "expected shares"),
     "share of zero": ({0: 0.0, 1: 1.0}, "expected shares"),
-    "True": (True, 'expected "labeled", None, the share of classes_'),
-    **{str(value): (value, 'expected "labeled"') for value in (0.0, 1.0, 1, -0.2, np.nan, np.inf, "labelled", [0.5])},
+    "True": (True, 'expected "estimated", "labeled", None, the share of classes_'),
+    **{
+        str(value): (value, 'expected "estimated", "labeled"')
+        for value in (0.0, 1.0, 1, -0.2, np.nan, np.inf, "labelled", [0.5])
+    },
 }
 
 

@@ -21,8 +21,8 @@ class Status(Enum):
         "Stopped since the score on the validation rows no longer improved; this is the best model of the path."
     )
     SUPERVISED = (
-        "The certificate is within the tolerance. On the labelled folds the unlabelled rows hurt, so the model was "
-        "learned from the labelled rows alone."
+        "The certificate is within the tolerance. Unlabelled rows were not seen to help on labelled folds, so the "
+        "model was learned from the labelled rows alone."
     )
     CALLBACK = "Stopped by the callback before the certificate reached the tolerance."
     PRECISION = "Nothing improves the model any more, but rounding keeps the certificate above the tolerance."

@@ -137,9 +137,14 @@ def class_weights(class_weight: Any, partition: Partition, weight: np.ndarray) -
     return by_class[partition.codes]
 
 
-def class_shares(owner: str, class_prior: Any, partition: Partition) -> np.ndarray | None:
-    """Return the shares of the classes that ``class_prior`` gives; None where the labels give them or no one."""
-    if class_prior is None or (isinstance(class_prior, str) and class_prior == "labeled"):
+def class_shares(
+    owner: str, class_prior: Any, partition: Partition, from_data: tuple[str, ...] = ("labeled",)
+) -> np.ndarray | None:
+    """Return the shares of the classes that ``class_prior`` gives; None where the data give them or no one.
+
+    ``from_data`` are the words by which the data may be asked for them.
+    """
+    if class_prior is None or (isinstance(class_prior, str) and class_prior in from_data):
         return None
     classes = partition.classes.tolist()
     if isinstance(class_prior, Mapping):
@@ -156,8 +161,9 @@ def class_shares(owner: str, class_prior: Any, partition: Partition) -> np.ndarr
         shares = np.array([rest if share is None else float(share) for share in given])
     else:
         holds = is_positive(class_prior) and class_prior < 1 and partition.n_classes == 2
-        expected = '"labeled", None, the share of classes_[1] where there are two classes, or {class: share}'
-        require(owner, "class_prior", class_prior, holds, expected)
+        words = ", ".join(f'"{word}"' for word in from_data)
+        expected = "None, the share of classes_[1] where there are two classes, or {class: share}"
+        require(owner, "class_prior", class_prior, holds, f"{words}, {expected}")
         shares = np.array([1.0 - float(class_prior), float(class_prior)])
     if not (np.all(shares > 0) and abs(shares.sum() - 1.0) < 1e-6):
         raise ValueError(f"{owner} got class_prior={class_prior!r}; shares must be above 0 and sum to 1.")

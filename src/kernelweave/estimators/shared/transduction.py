@@ -18,7 +18,7 @@ from ...kernels.expansion import KernelExpansion
 from ...labels import Partition
 from ...model_selection import SemiSupervisedSplit
 from ...parameters import BOOLEAN, NON_NEGATIVE, NONE, POSITIVE, READ_LATER, WHOLE, Constraint, is_nonnegative, one_of
-from ...solvers.machines.kernel_stack import KernelStack
+from ...solvers.machines.kernel_stack import Factor, KernelStack
 from ...solvers.machines.kernel_weights import WeightsResult, solve_kernel_weights
 from ...solvers.machines.transduction import TransductionResult, TransductiveMachine, solve_transduction
 from ...solvers.margin import DualProblem
@@ -39,15 +39,19 @@ from .outcome import summarize, warn_unless_converged
 from .outputs import choose_classes, transduce_classes
 from .progress import announce
 from .sample import Sample, class_weights
+from .share_estimate import ShareEstimate, estimate_shares
 from .stacked_kernels import StackedKernels, stack_kernels
 
 STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, where it is annealed
-DEFAULT_C, DEFAULT_RAMP = 1.0, 0.4
-GRID_C, GRID_RAMP = (0.1, 1.0, 10.0), (0.2, 0.4)  # what cross-validation chooses from
+DEFAULT_C, DEFAULT_RAMP = 10.0, 0.4
+GRID_C, GRID_RAMP = (1.0, 10.0, 100.0), (0.2, 0.4)  # what cross-validation chooses from
 N_FOLDS = 5
+MIN_GAIN = 0.5  # standard errors by which unlabelled rows must lower the errors in folds where safe=True keeps them
+SHARES_FROM_DATA = ("estimated", "labeled")  # what ``class_prior`` may be in words
 INNER_TOL_SHARE = 0.5  # of the tolerance: the accuracy of the convex machines
-MIN_SUSPICIOUS_LABELS = 20  # so many, equally many of each class, are hardly drawn at random ...
-MAX_SHARE_DIFFERENCE = 0.1  # ... if the share of a class among unlabelled rows seems to differ by more than this
+MAX_SHARE_ROWS = 1000  # labelled rows that tell the shares of unlabelled ones
+MAX_SHARE_DIFFERENCE = 0.1  # between the shares of a class in both parts, above which there is a warning
+MAX_SHOWN_CLASSES = 5
 MEMORY_ADVICE = "ManifoldKernel(kernel, ratio=0, n_landmarks=1000), or SSMKClassifier, which reads kernels by blocks"
 RAMP_END = Constraint(lambda s: is_nonnegative(s) and float(s) < 1, ("a number from 0 to less than 1",))
 TRANSDUCTION_CONSTRAINTS = (
@@ -114,6 +118,8 @@ class TransductionFit:
         What cross-validation compared, as in scikit-learn.
     objective_path : list of ndarray
         Objectives after each step, one array for each stage of the annealing.
+    class_prior : ndarray of shape (n_classes,) or None
+        The shares of the classes that unlabelled rows were given.
     """
 
     machine: MachineFit = field(metadata={"kept": False})
@@ -122,6 +128,7 @@ class TransductionFit:
     ramp: float
     cv_results: dict[str, Any]
     objective_path: list[np.ndarray]
+    class_prior: np.ndarray | None
 
 
 def fit_transduction(
@@ -134,9 +141,11 @@ def fit_transduction(
     stacked = stack_kernels(bound, sample.share, owner=machine.owner, scale=machine.scale, dtype=machine.dtype)
     train = partial(train_machines, stacked, sample.weight, options)
     folds = partial(labeled_folds, known, int(rng.integers(2**31)))
+    warn_without_folds(known, options)
     setting, cv_results = choose_setting(train, known, folds, options)
-    supervised = bool(options.safe) and unlabeled_rows_hurt(train, known, folds(), setting)
-    warn_if_drawn_by_class(train, known, setting, options)
+    supervised = options.safe and known.n_unlabeled > 0 and not unlabeled_rows_help(train, known, folds(), setting)
+    if is_balanced(known, options) and options.shares is None:
+        warn_of_other_shares(estimate_unlabeled_shares(stacked, sample.weight, known, setting), known, options)
     starts = rng.exponential(size=(options.n_restarts, known.n_labeled))
     results = train(known, setting, supervised=supervised, starts=starts, on_step=partial(report_step, machine))
     weights = np.array([result.x for result in results])
@@ -157,6 +166,7 @@ def fit_transduction(
         ramp=setting.ramp,
         cv_results=cv_results,
         objective_path=[path for result in results for path in objectives_by_stage(result)],
+        class_prior=find_shares(stacked, sample.weight, options, known, setting) if balanced else None,
     )
 
 
@@ -182,12 +192,12 @@ def choose_setting(
     return (best if clearly_better(wrong[best], wrong[default]) else default), compared
 
 
-def unlabeled_rows_hurt(train: Train, known: Partition, folds: Folds, setting: Setting) -> bool:
-    """Return whether the supervised machine is clearly better on the labelled folds, if there are some."""
+def unlabeled_rows_help(train: Train, known: Partition, folds: Folds, setting: Setting) -> bool:
+    """Return whether the transductive machine is better on the labelled folds; without folds that is not known."""
     if not folds:
         return False
     supervised = held_out_errors(train, known, folds, setting, supervised=True)
-    return clearly_better(supervised, held_out_errors(train, known, folds, setting))
+    return clearly_better(held_out_errors(train, known, folds, setting), supervised, MIN_GAIN)
 
 
 def labeled_folds(known: Partition, seed: int) -> Folds:
@@ -197,6 +207,23 @@ def labeled_folds(known: Partition, seed: int) -> Folds:
         return []
     split = SemiSupervisedSplit(n_folds, unlabeled=None, random_state=seed)
     return list(split.split(known.codes, known.codes))
+
+
+def warn_without_folds(known: Partition, options: TransductionOptions) -> None:
+    """Warn where folds are asked for and a class has one labelled row only; that would be lost in one of them."""
+    counts = np.bincount(known.codes)
+    lost = {
+        'C="cv"': (isinstance(options.C, str), f"C is {DEFAULT_C:g}"),
+        'ramp="cv"': (isinstance(options.ramp, str), f"ramp is {DEFAULT_RAMP:g}"),
+        "safe=True": (options.safe and known.n_unlabeled > 0, "unlabelled rows are left out"),
+    }
+    asked = {name: instead for name, (is_asked, instead) in lost.items() if is_asked}
+    if asked and counts.min() < 2:
+        warn_caller(
+            f"{options.machine.owner} got {' and '.join(asked)}, which takes folds of the labelled rows, but the class "
+            f"{known.classes.tolist()[int(counts.argmin())]!r} has one labelled row only: {', '.join(asked.values())}. "
+            "Label more rows of it."
+        )
 
 
 def held_out_errors(
@@ -214,29 +241,74 @@ def held_out_errors(
     return wrong
 
 
-def clearly_better(wrong: np.ndarray, other: np.ndarray) -> bool:
-    """Return whether the first makes fewer errors on the same rows, by more than a standard error of the difference."""
+def clearly_better(wrong: np.ndarray, other: np.ndarray, n_deviations: float = 1.0) -> bool:
+    """Return whether the first makes fewer errors on the same rows, by so many standard errors of the difference."""
     fewer, more = int(np.sum(other & ~wrong)), int(np.sum(wrong & ~other))
-    return fewer - more > np.sqrt(fewer + more)
+    return fewer - more > n_deviations * np.sqrt(fewer + more)
 
 
-def warn_if_drawn_by_class(train: Train, known: Partition, setting: Setting, options: TransductionOptions) -> None:
-    """Warn if the labels look as if drawn by class, so that their shares are not those of all rows."""
-    counts = np.bincount(known.codes)
-    trusted = isinstance(options.class_prior, str) and known.n_unlabeled > 0
-    if not trusted or known.n_labeled < MIN_SUSPICIOUS_LABELS or counts.max() > counts.min():
+def find_shares(
+    stacked: StackedKernels, weight: np.ndarray, options: TransductionOptions, known: Partition, setting: Setting
+) -> np.ndarray:
+    """Return the shares that unlabelled rows are given: as given, those of labelled rows, or estimated ones."""
+    if options.shares is not None:
+        return options.shares
+    if options.class_prior == "labeled":
+        totals = np.bincount(known.codes, weights=weight[known.labeled], minlength=known.n_classes)
+        return np.asarray(totals / totals.sum())
+    return estimate_unlabeled_shares(stacked, weight, known, setting).shares
+
+
+def estimate_unlabeled_shares(
+    stacked: StackedKernels, weight: np.ndarray, known: Partition, setting: Setting
+) -> ShareEstimate:
+    """Estimate the shares of the classes among unlabelled rows by a regression on labelled ones.
+
+    The kernel is the mean of all; the ridge corresponds to the cost of errors.
+    """
+    chosen = np.linspace(0, known.n_labeled - 1, min(known.n_labeled, MAX_SHARE_ROWS)).round().astype(np.intp)
+    rows = known.labeled[chosen]
+    return estimate_shares(
+        multiply_mean(stacked, rows, rows, np.eye(len(rows))),
+        partial(multiply_mean, stacked, known.unlabeled, rows),
+        known.indicator()[chosen],
+        weight[rows],
+        weight[known.unlabeled],
+        1.0 / setting.C,
+    )
+
+
+def multiply_mean(stacked: StackedKernels, rows: np.ndarray, columns: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """Return the mean of the scaled kernels at some rows and columns, times coefficients of the columns."""
+    total = np.zeros((len(rows), coef.shape[1]))
+    for member, scale in zip(stacked.members, stacked.scales, strict=True):
+        if isinstance(member, Factor):
+            total += member.Z[rows] @ (member.Z[columns].T @ coef) / scale
+        elif isinstance(member, np.ndarray):
+            total += member[np.ix_(rows, columns)] @ coef / scale
+    return total / len(stacked.members)
+
+
+def warn_of_other_shares(estimate: ShareEstimate, known: Partition, options: TransductionOptions) -> None:
+    """Warn if labels seem to be drawn class by class, so that their shares are not those of unlabelled rows."""
+    differences = np.abs(estimate.shares - estimate.labeled)
+    if not estimate.shifted or differences.max() <= MAX_SHARE_DIFFERENCE:
         return
-    results = train(known, setting, supervised=True)
-    codes = choose_classes(np.column_stack([result.point.values for result in results])[known.unlabeled])
-    shares = np.bincount(codes, minlength=len(counts)) / len(codes)
-    if np.abs(shares - 1.0 / len(counts)).max() > MAX_SHARE_DIFFERENCE:
-        classes = known.classes.tolist()
-        shown = ", ".join(f"{label!r}: {share:.2f}" for label, share in zip(classes, shares, strict=True))
-        warn_caller(
-            f"The labelled rows have equally many of each class, {counts[0]}, and {options.machine.owner} gives the "
-            f'unlabelled rows the same shares (class_prior="labeled"). A model without them predicts {{{shown}}}. '
-            "If labels were drawn class by class, pass the true shares as class_prior, or class_prior=None."
-        )
+    owner, classes = options.machine.owner, known.classes.tolist()
+    worst = np.sort(np.argsort(-differences, kind="stable")[:MAX_SHOWN_CLASSES])
+    labeled, shares = (
+        "{" + ", ".join(f"{classes[k]!r}: {values[k]:.2f}" for k in worst) + "}"
+        for values in (estimate.labeled, estimate.shares)
+    )
+    used = (
+        f'{owner} gives unlabelled rows the latter (class_prior="estimated")'
+        if options.class_prior == "estimated"
+        else f'{owner} gives unlabelled rows the former (class_prior="labeled"); class_prior="estimated" would not'
+    )
+    warn_caller(
+        f"The labelled rows have the shares {labeled} of the classes, the unlabelled rows seem to have {shares}: "
+        f"labels were hardly drawn at random. {used}. Pass the true shares as class_prior if you know them."
+    )
 
 
 def train_machines(
@@ -270,7 +342,7 @@ def train_machines(
     labeled_weight = weight[known.labeled]
     means: Sequence[float | None] = [None] * known.n_classes
     if not supervised and is_balanced(known, options):
-        means = mean_outputs(labeled_weight, known, options.shares)
+        means = mean_outputs(find_shares(stacked, weight, options, known, setting))
         share = weight.copy()
         share[known.labeled] = 0.0
         stacked.center(share / share.sum())
@@ -294,12 +366,9 @@ def is_balanced(known: Partition, options: TransductionOptions) -> bool:
     return options.class_prior is not None and known.n_unlabeled > 0
 
 
-def mean_outputs(labeled_weight: np.ndarray, known: Partition, shares: np.ndarray | None) -> list[float]:
-    """Return the mean output on unlabelled rows of each machine: shares are given, or those of the labelled rows."""
-    if shares is None:
-        shares = np.bincount(known.codes, weights=labeled_weight, minlength=known.n_classes)
-        shares = shares / shares.sum()
-    return (2.0 * (shares[1:] if len(shares) == 2 else shares) - 1.0).tolist()
+def mean_outputs(shares: np.ndarray) -> list[float]:
+    """Return the mean output on unlabelled rows of each machine."""
+    return np.asarray(2.0 * (shares[1:] if len(shares) == 2 else shares) - 1.0).tolist()
 
 
 def best_descent(
