@@ -60,7 +60,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
 
     Parameters
     ----------
-    n_neighbors : int, default=10
+    n_neighbors : int, default=5
         Neighbours in the graph, and of a new row.
     kernel : Kernel, optional
         The similarity of all pairs of rows, :math:`W = K` without its diagonal; not negative, as RBF. Takes memory for
@@ -130,7 +130,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
 
     def __init__(
         self,
-        n_neighbors: int = 10,
+        n_neighbors: int = 5,
         *,
         kernel: Any = None,
         metric: str = "auto",
@@ -208,7 +208,9 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
 
     Parameters
     ----------
-    n_neighbors, kernel, metric, edge_weights, max_iter, random_state
+    n_neighbors : int, default=10
+        Neighbours in the graph, and of a new row; more than for classes, as means of noisy numbers need.
+    kernel, metric, edge_weights, max_iter, random_state
         As in :class:`HarmonicClassifier`.
     tol : float, default=1e-6
         Largest error of a value, relative to the range of those given.
