@@ -181,6 +181,7 @@ VARIANTS = [
     Case(RKDAClassifier(PAIR, n_landmarks=20), **{**WEIGHTED, "needs_labels": False}),
     Case(RKDAClassifier(PAIR, scatter="within", ridge=0.1), **{**WEIGHTED, "needs_labels": False}),
     Case(RKDAClassifier(PAIR, ridge=0.1, formulation="joint"), **{**WEIGHTED, "needs_labels": False}),
+    Case(RKDAClassifier(PAIR, unlabeled_scatter=True), **{**WEIGHTED, "needs_labels": False}),
     Case(RKDAClassifier(PAIR, weighting="auto"), **{**WEIGHTED, "needs_labels": False, "line": f"{STEP}|{CHOICE}"}),
     Case(LearnedKernelClassifier([VOTES, AlignedKernelLearner(PAIR)]), **LEARNED),
     Case(HarmonicClassifier(kernel=RBF()), **GRAPH),

@@ -19,7 +19,7 @@ def test_equal_rows_leave_one_output(case):
     found = outputs(model, X)
     assert np.isfinite(found).all()
     assert np.ptp(found, axis=0).max() < 1e-9
-    # RKDA takes the classes for equally large, and a graph has ten neighbours of equal rows, whichever.
+    # RKDA takes the classes for equally large, and a graph has a few neighbours of equal rows, whichever.
     if case.task == "classes" and not case.name.startswith(("RKDA", "Harmonic")):
         assert set(model.predict(X)) == {0.0}  # the larger class
     assert np.isfinite(model.objective_).all()
