@@ -54,6 +54,7 @@ __all__ = [
     "rbf_family",
     "manifold_family",
     "one_kernel_per_group",
+    "table_library",
     # models
     "CGBoostClassifier",
     "CGBoostRegressor",
@@ -105,6 +106,7 @@ _HOME = {
     "rbf_family": "kernels.pointwise",
     "manifold_family": "kernels.manifold",
     "one_kernel_per_group": "kernels.groups",
+    "table_library": "kernels.tables",
     "CGBoostClassifier": "estimators.cg_boost",
     "CGBoostRegressor": "estimators.cg_boost",
     "CGBoostOneClass": "estimators.one_class",

@@ -9,9 +9,13 @@ from ..kernels.library import KernelLibrary
 from ..kernels.manifold import ManifoldKernel
 from ..labels import partition
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
-from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions, classification_problem, fit_machine
+from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions
+from .shared.machine_choice import fit_one_kernel
 from .shared.outputs import KernelClassifier, transduce_classes
+from .shared.problems import class_problem
 from .shared.sample import bind, read_sample
+
+RATIOS = (100.0, 10.0, 0.0)  # that folds choose from; the first unless another one is clearly better
 
 
 class LapSVMClassifier(KernelClassifier):
@@ -28,16 +32,19 @@ class LapSVMClassifier(KernelClassifier):
     Parameters
     ----------
     kernel : Kernel, optional
-        The base kernel. None: RBF, or linear where ``X`` is sparse.
-    C : float, default=10.0
-        Cost of a margin violation.
+        The base kernel. None: linear where ``X`` is sparse; the sum of RBF kernels on standardised columns and on
+        columns after a power, and of a forest kernel, where columns look like those of a table; else RBF.
+    C : float or "cv", default=10.0
+        Cost of a margin violation. ``"cv"``: 0.1, 1, 10 or 100, as in :class:`MKLClassifier`.
     n_neighbors, degree : int, default=10 and 2
         Neighbours in the graph, and the power p of its Laplacian.
-    ratio : float, default=100.0
-        r, relative to the mean diagonal of the base kernel; 0 leaves it as it is.
+    ratio : float or "cv", default="cv"
+        r, relative to the mean diagonal of the base kernel; 0 leaves it as it is. ``"cv"``: 100, unless with 10 or 0
+        held-out labelled rows are predicted better by more than a standard error. Where rows are noisy, neighbours say
+        little about labels, and the undeformed kernel is better.
     metric : {"auto", "euclidean", "cosine", "kernel"}, default="auto"
-        Between neighbours. ``"auto"``: that of the kernel where it is precomputed, cosine where ``X`` is sparse, else
-        Euclidean.
+        Between neighbours. ``"auto"``: that of the kernel where it is precomputed or the default one of a table, cosine
+        where ``X`` is sparse, else Euclidean.
     n_landmarks : "auto", int or None, default="auto"
         As in :class:`ManifoldKernel`.
     scale : {"trace", "variance"} or None, default="trace"
@@ -52,11 +59,15 @@ class LapSVMClassifier(KernelClassifier):
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel at the labelled rows is kept.
     random_state : int, RandomState or None, default=None
-        Seed of what kernels draw at random.
+        Seed of folds, and of what kernels draw at random.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+    C_, ratio_ : float
+        What was used.
+    cv_results_ : dict
+        What folds compared, as in scikit-learn's ``GridSearchCV``; empty where nothing was to choose.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
     expansion_, intercept_, support_, dual_coef_, n_evaluations_, objective_, certificate_, status_, history_, n_iter_
@@ -87,10 +98,10 @@ class LapSVMClassifier(KernelClassifier):
     """
 
     _constraints = MACHINE_CONSTRAINTS | {
-        "C": POSITIVE,
+        "C": POSITIVE | one_of("cv"),
         "n_neighbors": COUNT,
         "degree": COUNT,
-        "ratio": NON_NEGATIVE,
+        "ratio": NON_NEGATIVE | one_of("cv"),
         "metric": one_of("auto", "euclidean", "cosine", "kernel"),
         "n_landmarks": LANDMARKS,
         **dict.fromkeys(("kernel", "class_weight", "unlabeled"), READ_LATER),
@@ -100,10 +111,10 @@ class LapSVMClassifier(KernelClassifier):
         self,
         kernel: Any = None,
         *,
-        C: float = 10.0,
+        C: float | str = 10.0,
         n_neighbors: int = 10,
         degree: int = 2,
-        ratio: float = 100.0,
+        ratio: float | str = "cv",
         metric: str = "auto",
         n_landmarks: int | str | None = "auto",
         scale: str | None = "trace",
@@ -152,23 +163,33 @@ class LapSVMClassifier(KernelClassifier):
             memory_advice="SSMKClassifier, which reads kernels by blocks",
         )
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
-        library = self._make_library(sample.X)
-        bound = bind(library, sample, self._rng())
-        fit = fit_machine(bound, sample, classification_problem(sample, self.C, self.class_weight), options)
-        transduction = transduce_classes(fit.expansion(sample.rows.X), sample)
-        return self._keep(sample, library, fit, classes_=sample.partition.classes.copy(), transduction_=transduction)
+        library, rng = self._make_library(sample.X), self._rng()
+        ratios = [{"ratio": entry.kernel.get_params()["ratio"]} for entry in library.entries]
+        problem, bound = class_problem(sample, self.class_weight), bind(library, sample, rng)
+        fit = fit_one_kernel(bound, sample, problem, options, self.C, ratios, rng)
+        return self._keep(
+            sample,
+            KernelLibrary([library.entries[fit.place].kernel]),
+            fit,
+            fit.machine,
+            classes_=sample.partition.classes.copy(),
+            ratio_=ratios[fit.place]["ratio"],
+            transduction_=transduce_classes(fit.machine.expansion(sample.rows.X), sample),
+        )
 
     def _make_library(self, X: Any) -> KernelLibrary:
-        """Return the deformed kernel for such rows."""
+        """Return the deformed kernels to choose from, for such rows."""
         recipe = ManifoldKernel(
             given_kernel(type(self).__name__, self.kernel, X),
             n_neighbors=self.n_neighbors,
             degree=self.degree,
-            ratio=self.ratio,
+            ratio=1.0,
             metric=neighbor_metric(self.metric, self.kernel, X),
             n_landmarks=self.n_landmarks,
         )
-        return KernelLibrary([recipe])
+        ratios = RATIOS if isinstance(self.ratio, str) else (self.ratio,)
+        return KernelLibrary([recipe.replace(ratio=ratio) for ratio in ratios])
 
     def _allows_missing(self) -> bool:
-        return self._make_library(None).allows_missing  # the neighbour graph may need what the kernel does without
+        # the neighbour graph may need what the kernel does without
+        return self.kernel is not None and self._make_library(None).allows_missing

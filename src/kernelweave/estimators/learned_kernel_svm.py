@@ -7,19 +7,18 @@ from typing import Any, Self
 from sklearn.base import clone
 from sklearn.utils import Tags
 
-from ..kernels.defaults import deformed_kernels
+from ..kernels.defaults import deformed_kernels, design_kernels
 from ..kernels.manifold import MAX_EXACT_ROWS
-from ..kernels.pointwise import RBF, Linear, rbf_family
 from ..labels import partition, partition_targets
 from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER, one_of, require
 from .kernel_learners import AlignedKernelLearner, LabelAwareKernelLearner, Learner
-from .shared.learned_kernel_svm import ClassProblem, LearnedMachineOptions, NumberProblem, fit_learned_machine
+from .shared.learned_kernel_svm import LearnedMachineOptions, fit_learned_machine
 from .shared.outputs import KernelClassifier, KernelRegressor, transduce_classes, transduce_numbers
-from .shared.sample import class_weights, read_sample
+from .shared.problems import NumberProblem, class_problem
+from .shared.sample import read_sample
 from .shared.target import Target, read_target
 
 MAX_VECTORS, N_LANDMARKS = 150, 300  # of the default learner with eigenvectors; landmarks above 2000 rows
-NARROW_MULTIPLE = 20.0  # times the usual gamma: narrow kernels of the default for numbers
 LEARNED_CONSTRAINTS = {
     "learner": READ_LATER,
     "C": POSITIVE | one_of("cv"),
@@ -134,10 +133,9 @@ class LearnedKernelClassifier(KernelClassifier):
         self._check_parameters()
         options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)
         sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled), sample_weight)
-        labels, weight, target = sample.partition, sample.labeled_weight, read_target(sample)
+        target = read_target(sample)
         learners = copy_learners(options.owner, self.learner, sample.X, target)
-        factor = class_weights(self.class_weight, labels, weight)
-        problem = ClassProblem(labels.one_vs_rest(), labels.codes, weight, factor)
+        problem = class_problem(sample, self.class_weight)
         designs = [learner.design() for learner in learners]
         fit = fit_learned_machine(designs, sample, target, problem, options, self._rng())
         return self._keep(
@@ -145,7 +143,7 @@ class LearnedKernelClassifier(KernelClassifier):
             fit.kernel.library,
             fit,
             learner_=learners[fit.place].keep_kernel(sample, fit.kernel),
-            classes_=labels.classes.copy(),
+            classes_=sample.partition.classes.copy(),
             transduction_=transduce_classes(fit.values, sample),
         )
 
@@ -287,14 +285,17 @@ def default_learners(X: Any, target: Target) -> list[Learner]:
     where rows are noisy; or eigenvectors. For numbers also narrow ones, since these may follow rows closely.
     """
     n_rows, leave_one_out = X.shape[0], target.fewest > 1
+    family = design_kernels(X)
     many = LabelAwareKernelLearner(
+        family.single,
         n_eigenvectors=0,
         leave_one_out=leave_one_out,
         weighting="align",
-        extra_kernels=[Linear(), *rbf_family((0.1, 1.0, 5.0)), *deformed_kernels(X)],
+        extra_kernels=[*family.plain, *deformed_kernels(X)],
     )
-    wide = AlignedKernelLearner([Linear(), RBF(multiple=0.1)], weighting="align")
+    wide = AlignedKernelLearner(family.wide, weighting="align")
     spectral = LabelAwareKernelLearner(
+        family.single,
         n_eigenvectors=min(MAX_VECTORS, -(-n_rows // 10)),
         leave_one_out=leave_one_out,
         ridge=0.1,
@@ -303,10 +304,10 @@ def default_learners(X: Any, target: Target) -> list[Learner]:
     if target.is_classes:
         return [many, wide, spectral]
     narrow = LabelAwareKernelLearner(
-        RBF(multiple=NARROW_MULTIPLE),
+        family.narrow[-1],
         n_eigenvectors=0,
         leave_one_out=leave_one_out,
         weighting="align",
-        extra_kernels=rbf_family((5.0, NARROW_MULTIPLE)),
+        extra_kernels=family.narrow,
     )
     return [many, wide, spectral, narrow]

@@ -142,7 +142,7 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         sample = read_sample(rows, partition_targets(np.zeros(rows.X.shape[0])), sample_weight)
         cost = np.minimum(1.0, sample.weight / (self.nu * sample.weight.sum()))  # the duals sum to one
         problems = [one_class_rows(len(cost), cost)]
-        params = self._parameters() | {"kernels": as_library(self.kernels, novelty_library())}
+        params = self._parameters() | {"kernels": as_library(self.kernels, novelty_library(sample.X))}
         library, (fit,) = fit_cg_boost(owner, params, sample, [problems], rng, chooses_margin=True)
         offset = float(fit.rho[0] - BORDER_ROUNDING * np.abs(fit.expansion(sample.X)).max())
         return self._keep(sample, library, fit, offset_=offset)

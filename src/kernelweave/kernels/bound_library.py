@@ -64,6 +64,17 @@ class BoundLibrary:
         self.n_rows = self.kernels[0].n_rows
         self._cache = _BlockCache(int(cache_size * 2**20))
 
+    def restrict(self, rows: np.ndarray) -> BoundLibrary:
+        """Return the library at some rows, with everything that the kernels learned from all."""
+        kernels = [kernel.restrict(rows) for kernel in self.kernels]
+        return BoundLibrary(kernels, self.entries, self.order, n_features=self.n_features)
+
+    def select(self, places: Sequence[int]) -> BoundLibrary:
+        """Return the library of some of the kernels."""
+        kernels, entries = [self.kernels[p] for p in places], [self.entries[p] for p in places]
+        order = [places.index(p) for p in self.order if p in places]
+        return BoundLibrary(kernels, entries, order, n_features=self.n_features)
+
     @property
     def n_columns(self) -> int:
         """Number of basis functions, kernels times rows."""

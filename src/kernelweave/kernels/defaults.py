@@ -1,12 +1,14 @@
 """Every default library, and what decides between them: the one place where ``kernels=None`` gets its meaning.
 
-None of them looks at labels; what decides is whether rows are sparse, how many there are, and whether some of them are
-unlabelled.
+None of them looks at labels. What decides is whether rows are sparse, whether their columns look like those of a table,
+each in a unit of its own (`tables.is_table`), how many rows there are, and whether some of them are unlabelled. Kernels
+of tables scale the columns themselves; those of other data take the rows as they are.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from scipy.sparse import issparse
 
@@ -14,17 +16,21 @@ from .base import Kernel, require_kernel
 from .library import KernelLibrary
 from .manifold import ManifoldKernel, is_precomputed, manifold_family
 from .pointwise import RBF, Linear, Polynomial, rbf_family
+from .scaling import ColumnScaler
+from .tables import is_table, table_kernel, table_library
+from .wrappers import Preprocessed
 
 MAX_MANIFOLD_ROWS = 10_000  # above so many rows the default library has no deformed kernels: for 20,000, four take 16 s
 MAX_TRANSDUCTIVE_ROWS = 4000  # above so many rows transductive machines rest on landmarks
 MAX_DIRECT_ROWS = 5000  # up to here discriminants take kernels as they are
+NARROW_MULTIPLE = 20.0  # times the usual gamma: narrow kernels of the default for numbers
 N_FEATURES = 2000  # of all kernels of a discriminant together, where there are landmarks
 
 
 def as_library(kernels: Any, default: KernelLibrary | None = None) -> KernelLibrary:
-    """Return a library from what a user may pass as ``kernels``; None is ``default``, by default the plain one."""
+    """Return a library from what a user may pass as ``kernels``; None is ``default``, by default that of any rows."""
     if kernels is None:
-        return plain_library() if default is None else default
+        return homogeneous_library() if default is None else default
     if isinstance(kernels, KernelLibrary):
         return kernels
     return KernelLibrary([kernels] if isinstance(kernels, Kernel) else kernels)
@@ -35,19 +41,30 @@ def allows_missing(*recipes: Any) -> bool:
     return any(as_library(given).allows_missing for given in recipes if given is not None)
 
 
-def plain_library() -> KernelLibrary:
-    """Return the library of supervised learners: linear, quadratic, and RBF kernels around the mean distance."""
+def given_library(kernels: Any, X: Any) -> KernelLibrary:
+    """Return the library that was given to a supervised learner, or the default one for such rows."""
+    return plain_library(X) if kernels is None else as_library(kernels)
+
+
+def plain_library(X: Any) -> KernelLibrary:
+    """Return the library of supervised learners: views of a table, or linear, quadratic and RBF kernels of other rows."""
+    return table_library(X) if is_table(X) else homogeneous_library()
+
+
+def homogeneous_library() -> KernelLibrary:
+    """Return the library of rows that are no table: linear, quadratic, and RBF kernels around the mean distance."""
     return KernelLibrary([Linear(), Polynomial(), *rbf_family()])
 
 
-def novelty_library() -> KernelLibrary:
+def novelty_library(X: Any) -> KernelLibrary:
     """Return the library of novelty detection: kernels that grow with distance would call far rows the most usual."""
-    return KernelLibrary(rbf_family())
+    family = rbf_family()
+    return KernelLibrary([Preprocessed(ColumnScaler(), kernel) for kernel in family] if is_table(X) else family)
 
 
 def mixture_library(X: Any, n_unlabeled: int) -> KernelLibrary:
     """Return the library of semi-supervised mixtures: with unlabelled rows, deformed kernels join the plain ones."""
-    plain = plain_library()
+    plain = plain_library(X)
     return plain if n_unlabeled == 0 else KernelLibrary([plain, deformed_kernels(X)])
 
 
@@ -59,7 +76,30 @@ def deformed_kernels(X: Any) -> list[ManifoldKernel]:
     """
     if X.shape[0] > MAX_MANIFOLD_ROWS:
         return []
-    return manifold_family(ratios=(10.0, 100.0), n_neighbors=(7,), degrees=(1, 2))
+    base, metric = (table_kernel(X), "kernel") if is_table(X) else (RBF(), "euclidean")
+    return manifold_family(base, ratios=(10.0, 100.0), n_neighbors=(7,), degrees=(1, 2), metric=metric)
+
+
+class DesignKernels(NamedTuple):
+    """Kernels that a kernel is designed from: one for vectors, some of usual width, wide ones, narrow ones."""
+
+    single: Kernel
+    plain: Sequence[Kernel]
+    wide: Sequence[Kernel]
+    narrow: Sequence[Kernel]
+
+
+def design_kernels(X: Any) -> DesignKernels:
+    """Return the kernels from which one is designed for such rows."""
+    widths = {"plain": (0.1, 1.0, 5.0), "wide": (0.1,), "narrow": (5.0, NARROW_MULTIPLE)}
+    families = {name: [*([] if name == "narrow" else [Linear()]), *rbf_family(each)] for name, each in widths.items()}
+    if not is_table(X):
+        return DesignKernels(RBF(), **families)
+    views = table_library(X)
+    scaled = {name: [Preprocessed(ColumnScaler(), each) for each in family] for name, family in families.items()}
+    others = [entry.kernel for entry in views.entries if entry.name not in ("linear", "RBF")]
+    plain, wide = [*scaled["plain"], *others], [*scaled["wide"], *others[:1]]
+    return DesignKernels(table_kernel(X), plain, wide, scaled["narrow"])
 
 
 def transductive_library(X: Any) -> KernelLibrary:
@@ -75,8 +115,10 @@ def landmark_kernel(X: Any) -> Kernel:
 
 
 def single_kernel(X: Any) -> Kernel:
-    """Return the kernel of a machine that has one."""
-    return Linear() if issparse(X) else RBF()
+    """Return the kernel of a machine that has one: linear for sparse rows, the sum of the views of a table, or RBF."""
+    if issparse(X):
+        return Linear()
+    return table_kernel(X) if is_table(X) else RBF()
 
 
 def given_kernel(owner: str, kernel: Any, X: Any) -> Kernel:
@@ -88,12 +130,14 @@ def given_kernel(owner: str, kernel: Any, X: Any) -> Kernel:
 
 
 def neighbor_metric(metric: str, kernel: Any, X: Any) -> str:
-    """Return the metric that ``"auto"`` means between rows: that of a precomputed kernel, else by sparsity."""
+    """Return the metric that ``"auto"`` means between rows: that of a precomputed kernel or of the views of a table."""
     if metric != "auto":
         return metric
     if kernel is not None and is_precomputed(kernel):
         return "kernel"
-    return "cosine" if issparse(X) else "euclidean"
+    if issparse(X):
+        return "cosine"
+    return "kernel" if kernel is None and is_table(X) else "euclidean"
 
 
 def discriminant_library(library: KernelLibrary, n_landmarks: int | str | None, n_rows: int) -> KernelLibrary:

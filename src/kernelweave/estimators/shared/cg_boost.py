@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.defaults import as_library
+from ...kernels.defaults import given_library
 from ...kernels.library import KernelLibrary
 from ...labels import Partition
 from ...parameters import BOOLEAN, COUNT, NONE, SHARE, Constraint, is_positive, one_of
@@ -67,7 +67,7 @@ def fit_cg_boost(
     """
     options = cg_boost_options(owner, params, chooses_margin=chooses_margin)
     centers = choose_centers(params["centers"], sample, rng, every_row=params["penalty"] == "rkhs")
-    library = as_library(params["kernels"])
+    library = given_library(params["kernels"], sample.X)
     bound = bind(library, centers.sample, rng, params["cache_size"])
     path, fits = MixturePath(bound, centers, options, validation), []
     for stated in problems:

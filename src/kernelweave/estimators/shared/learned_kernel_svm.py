@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +22,7 @@ from ...model_selection import SemiSupervisedSplit
 from ...solvers.alignment import RankOnes
 from ...solvers.machines.kernel_stack import Factor, KernelStack, Member
 from ...solvers.machines.kernel_weights import WeightsResult
-from ...solvers.margin import MarginRows, classification_rows, regression_rows
+from ...solvers.margin import MarginRows
 from ...solvers.result import Certificate, Status
 from .base import random_generator
 from .base_kernels import BaseKernels, KernelDesign, bind_base_kernels
@@ -31,7 +31,7 @@ from .cv_results import tabulate_scores
 from .kernel_alignment import KernelFit, LearnedKernel, learn_kernel, mean_diagonals, summarize_kernel
 from .machine import REMEDIES, train_with_equal_weights
 from .outcome import summarize, warn_unless_converged
-from .outputs import choose_classes
+from .problems import ClassProblem, NumberProblem
 from .sample import Sample
 from .stacked_kernels import MIN_VARIATION
 from .target import Target
@@ -40,75 +40,6 @@ GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
 N_FOLDS = 5
 MIN_LABELS_A_CLASS = 3  # labelled rows of a class, below which nothing is held out
 EPS = float(np.finfo(float).eps)
-
-
-@dataclass(frozen=True, eq=False)
-class ClassProblem:
-    """Classes to be told apart.
-
-    Attributes
-    ----------
-    signs : list of ndarray of shape (n_labeled,)
-        Of each output.
-    codes : ndarray of shape (n_labeled,)
-    weight, factor : ndarray of shape (n_labeled,)
-        What costs are multiplied by: the weight of each row, and that of its class.
-    cost_unit : float
-        What costs are multiples of.
-    perfect_score : float
-        Where nothing is lost: scores are shares of rows that are right.
-    """
-
-    perfect_score: ClassVar[float] = 1.0
-
-    signs: list[np.ndarray]
-    codes: np.ndarray
-    weight: np.ndarray
-    factor: np.ndarray
-    cost_unit: float = 1.0
-
-    def margins(self, C: Any, kept: np.ndarray | slice) -> list[MarginRows]:
-        """Return the margins of each output at some of the labelled rows."""
-        cost = (C * self.weight * self.factor)[kept]
-        return [classification_rows(signs[kept], cost) for signs in self.signs]
-
-    def losses(self, values: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """Return which of some labelled rows are predicted wrongly by the values of the outputs there."""
-        return (choose_classes(values) != self.codes[held]).astype(float)
-
-
-@dataclass(frozen=True, eq=False)
-class NumberProblem:
-    """Numbers to be predicted.
-
-    Attributes
-    ----------
-    targets : ndarray of shape (n_labeled, n_outputs)
-    weight : ndarray of shape (n_labeled,)
-    epsilon : float
-        Errors up to it cost nothing.
-    cost_unit : float or ndarray of shape (n_outputs,)
-        What costs are multiples of: the deviation of each output.
-    perfect_score : float
-        Where nothing is lost: scores are negative errors.
-    """
-
-    perfect_score: ClassVar[float] = 0.0
-
-    targets: np.ndarray
-    weight: np.ndarray
-    epsilon: float
-    cost_unit: float | np.ndarray
-
-    def margins(self, C: Any, kept: np.ndarray | slice) -> list[MarginRows]:
-        """Return the margins of each output at some of the labelled rows."""
-        costs = self.weight[kept, None] * np.broadcast_to(C, self.targets.shape[1])
-        columns = zip(self.targets[kept].T, costs.T, strict=True)
-        return [regression_rows(targets, self.epsilon, cost) for targets, cost in columns]
-
-    def losses(self, values: np.ndarray, held: np.ndarray) -> np.ndarray:
-        """Return the mean squared errors at some labelled rows, in units of the variance of each output."""
-        return np.square((values - self.targets[held]) / self.cost_unit).mean(axis=1)
 
 
 @dataclass(frozen=True)

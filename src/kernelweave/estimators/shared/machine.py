@@ -16,20 +16,22 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.base import ALL
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
 from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, VERBOSE, one_of
 from ...solvers.machines.kernel_stack import Diagonal, KernelStack
 from ...solvers.machines.kernel_weights import METHODS, WeightsResult, solve_kernel_weights
 from ...solvers.machines.weighted_svm import WeightedSVM
-from ...solvers.margin import DualProblem, MarginRows, classification_rows, regression_rows
+from ...solvers.margin import DualProblem, MarginRows
 from ...solvers.result import Certificate, FitState, Status
 from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
 from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
+from .problems import ClassProblem, NumberProblem
 from .progress import announce
-from .sample import Sample, class_weights
-from .stacked_kernels import stack_kernels
+from .sample import Sample
+from .stacked_kernels import StackedKernels, stack_kernels
 
 PRECISION = ("float64",)  # in which kernels are computed; the parameter dtype says how they are kept
 MACHINE_CONSTRAINTS = {
@@ -91,31 +93,6 @@ class MachineOptions:
         return REMEDIES if self.solver == "newton" else dict.fromkeys(REMEDIES, OTHER_SOLVER)
 
 
-@dataclass(frozen=True, eq=False)
-class MachineProblem:
-    """What the machines of a fit are asked for.
-
-    Attributes
-    ----------
-    margins : list of MarginRows
-        Of each output; all have the same costs.
-    rows : ndarray of shape (n_points,)
-        The rows of the sample that they speak of.
-    C : float or None
-        The cost of a margin of weight 1; None: learned, and the margins' costs are their weights.
-    squared : bool
-        Whether violations cost half their squares.
-    constant : float
-        A constant function with a finite loss, which bounds the duals where losses are squared.
-    """
-
-    margins: list[MarginRows]
-    rows: np.ndarray
-    C: float | None
-    squared: bool = False
-    constant: float = 0.0
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class MachineFit:
     """A machine, and how it was reached; fields as the attributes of the estimators."""
@@ -137,29 +114,11 @@ class MachineFit:
     C: float | np.ndarray
 
 
-def classification_problem(
-    sample: Sample, C: float | None, class_weight: Any, *, squared: bool = False
-) -> MachineProblem:
-    """Return one machine for two classes, and one for each class against the rest of more."""
-    partition, weight = sample.partition, sample.labeled_weight
-    weight = weight * class_weights(class_weight, partition, weight)
-    cost = weight if C is None else C * weight
-    margins = [classification_rows(signs, cost) for signs in partition.one_vs_rest()]
-    return MachineProblem(margins, partition.labeled, C, squared)
-
-
-def regression_problem(sample: Sample, C: float, epsilon: float, *, squared: bool = False) -> MachineProblem:
-    """Return the machine whose errors count from ``epsilon`` on."""
-    targets = sample.partition.targets
-    margins = regression_rows(targets, epsilon, C * sample.labeled_weight)
-    return MachineProblem([margins], sample.partition.labeled, C, squared, float(np.median(targets)))
-
-
-def fit_machine(bound: BoundLibrary, sample: Sample, problem: MachineProblem, options: MachineOptions) -> MachineFit:
-    """Learn weights and machines; warn where their accuracy was not reached."""
-    n_kernels, rows = len(bound.kernels), problem.rows
+def stack_labeled(bound: BoundLibrary, sample: Sample, options: MachineOptions) -> StackedKernels:
+    """Compute the kernels at the labelled rows, and their scales over all."""
+    rows = sample.partition.labeled
     require_stack_memory(options.owner, bound, len(rows), options.dtype, options.memory_advice)
-    stacked = stack_kernels(
+    return stack_kernels(
         bound,
         sample.share,
         owner=options.owner,
@@ -167,14 +126,43 @@ def fit_machine(bound: BoundLibrary, sample: Sample, problem: MachineProblem, op
         dtype=options.dtype,
         rows=None if len(rows) == sample.n_rows else rows,
     )
-    ridge = inverse_costs(problem.margins[0]) if problem.squared else np.zeros(len(rows))
-    if problem.C is None:  # the diagonal joins the kernels; its weight w_0 gives C = (1 - w_0) / w_0
+
+
+def fit_machine(
+    bound: BoundLibrary,
+    sample: Sample,
+    stacked: StackedKernels,
+    problem: ClassProblem | NumberProblem,
+    options: MachineOptions,
+    C: float | None,
+    *,
+    squared: bool = False,
+) -> MachineFit:
+    """Learn weights and machines from kernels at labelled rows; warn where their accuracy was not reached.
+
+    Parameters
+    ----------
+    bound : BoundLibrary
+    sample : Sample
+    stacked : StackedKernels
+        The kernels at the labelled rows of the sample.
+    problem : ClassProblem or NumberProblem
+    options : MachineOptions
+    C : float or None
+        The cost of a margin of weight 1; None: learned.
+    squared : bool
+        Whether violations cost half their squares.
+    """
+    n_kernels, rows = len(bound.kernels), sample.partition.labeled
+    margins = problem.margins(1.0 if C is None else C, ALL)
+    ridge = inverse_costs(margins[0]) if squared else np.zeros(len(rows))
+    if C is None:  # the diagonal joins the kernels; its weight w_0 gives C = (1 - w_0) / w_0
         stack = KernelStack([*stacked.members, Diagonal(ridge)], [*stacked.scales, 1.0])
         ridge = np.zeros(len(rows))
     else:
         stack = KernelStack(stacked.members, stacked.scales)
-    constant = None if problem.C is None else problem.constant
-    duals = [margins.dual(squared=problem.squared, at=constant) for margins in problem.margins]
+    constant = None if C is None else problem.constant(ALL)
+    duals = [each.dual(squared=squared, at=constant) for each in margins]
     parts = [[dual] for dual in duals] if options.has_own_weights else [duals]
     results = []
     for k, part in enumerate(parts):
@@ -184,19 +172,21 @@ def fit_machine(bound: BoundLibrary, sample: Sample, problem: MachineProblem, op
     require_definite(options.owner, np.array([r.x for r in results]), stack, bound, stacked.rounding, proven)
     x = np.zeros((sample.n_rows, len(duals)))
     for c, dual in enumerate(dual for result in results for dual in result.duals):
-        x[rows, c] = np.bincount(problem.margins[c].point, weights=dual, minlength=len(rows))
+        x[rows, c] = np.bincount(margins[c].point, weights=dual, minlength=len(rows))
     weights = np.array([result.x[:n_kernels] for result in results])
     intercept = -np.array([b for result in results for b in result.multipliers], dtype=float)
     expansion = composite_expansion(weights / stacked.scales, x, intercept, bound, sample.kept)
-    C: float | np.ndarray | None = problem.C
-    if C is None:
+    used: float | np.ndarray
+    if C is not None:
+        used = C
+    else:
         diagonal = np.array([result.x[-1] for result in results])
         costs = (1.0 - diagonal) / np.maximum(diagonal, TINY)
-        C = float(costs[0]) if len(results) == 1 else costs
+        used = float(costs[0]) if len(results) == 1 else costs
         weights = weights / np.maximum(1.0 - diagonal, TINY)[:, None]
     warn_unless_converged(results, options.tol, options.remedies)
     n_solves = sum(result.n_solves for result in results)
-    return assemble_machine(expansion, weights, x, summarize(results), n_solves, C, bound, sample)
+    return assemble_machine(expansion, weights, x, summarize(results), n_solves, used, bound, sample)
 
 
 def inverse_costs(margins: MarginRows) -> np.ndarray:

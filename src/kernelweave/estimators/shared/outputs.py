@@ -65,7 +65,12 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
 
 def read_all_labels(y: Any, owner: str) -> Partition:
     """Read classes of which every row must have one; -1 is a class like any other."""
-    labels = partition(refuse_unlabeled(y, owner, "SSMKClassifier"), unlabeled=None)
+    return read_some_labels(refuse_unlabeled(y, owner, "SSMKClassifier"), owner)
+
+
+def read_some_labels(y: Any, owner: str) -> Partition:
+    """Read classes of which NaN, None and NA are none; -1 is a class like any other."""
+    labels = partition(y, unlabeled=None)
     if labels.n_classes > 2 and -1 in labels.classes.tolist():
         warn_caller(
             f"y holds -1 beside {labels.n_classes - 1} other classes; {owner} takes it for a class like any other. If "

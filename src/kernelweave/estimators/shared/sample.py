@@ -112,6 +112,14 @@ def bind(library: KernelLibrary, sample: Sample, rng: np.random.Generator, cache
     return library.bind(sample.X, rng, sample.weight, feature_names=names, cache_size=cache_size)
 
 
+def keep_labeled(bound: BoundLibrary, sample: Sample) -> tuple[BoundLibrary, Sample]:
+    """Return kernels and sample at the labelled rows alone, for learners that the others say nothing more to."""
+    rows = sample.partition.labeled
+    if len(rows) == sample.n_rows:
+        return bound, sample
+    return bound.restrict(rows), sample.restrict(np.isin(np.arange(sample.n_rows), rows))
+
+
 def class_weights(class_weight: Any, partition: Partition, weight: np.ndarray) -> np.ndarray:
     """Return the factor of each labelled row that ``class_weight`` asks for (``None``, ``"balanced"`` or a dict)."""
     if class_weight is None:

@@ -1,0 +1,104 @@
+r"""What machines are asked for, at any of the labelled rows and for any cost: margins to learn from, losses to judge by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ...solvers.margin import MarginRows, classification_rows, regression_rows
+from .outputs import choose_classes
+from .sample import Sample, class_weights
+
+
+@dataclass(frozen=True, eq=False)
+class ClassProblem:
+    """Classes to be told apart.
+
+    Attributes
+    ----------
+    signs : list of ndarray of shape (n_labeled,)
+        Of each output.
+    codes : ndarray of shape (n_labeled,)
+    weight, factor : ndarray of shape (n_labeled,)
+        What costs are multiplied by: the weight of each row, and that of its class.
+    cost_unit : float
+        What costs are multiples of.
+    perfect_score : float
+        Where nothing is lost: scores are shares of rows that are right.
+    """
+
+    perfect_score: ClassVar[float] = 1.0
+
+    signs: list[np.ndarray]
+    codes: np.ndarray
+    weight: np.ndarray
+    factor: np.ndarray
+    cost_unit: float = 1.0
+
+    def margins(self, C: Any, kept: np.ndarray | slice) -> list[MarginRows]:
+        """Return the margins of each output at some of the labelled rows."""
+        cost = (C * self.weight * self.factor)[kept]
+        return [classification_rows(signs[kept], cost) for signs in self.signs]
+
+    def constant(self, kept: np.ndarray | slice) -> float:
+        """Return a constant function with a finite loss, which bounds the duals where losses are squared."""
+        return 0.0
+
+    def losses(self, values: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Return which of some labelled rows are predicted wrongly by the values of the outputs there."""
+        return (choose_classes(values) != self.codes[held]).astype(float)
+
+
+@dataclass(frozen=True, eq=False)
+class NumberProblem:
+    """Numbers to be predicted.
+
+    Attributes
+    ----------
+    targets : ndarray of shape (n_labeled, n_outputs)
+    weight : ndarray of shape (n_labeled,)
+    epsilon : float
+        Errors up to it cost nothing.
+    cost_unit : float or ndarray of shape (n_outputs,)
+        What costs are multiples of: the deviation of each output.
+    perfect_score : float
+        Where nothing is lost: scores are negative errors.
+    """
+
+    perfect_score: ClassVar[float] = 0.0
+    codes: ClassVar[None] = None
+
+    targets: np.ndarray
+    weight: np.ndarray
+    epsilon: float
+    cost_unit: float | np.ndarray
+
+    def margins(self, C: Any, kept: np.ndarray | slice) -> list[MarginRows]:
+        """Return the margins of each output at some of the labelled rows."""
+        costs = self.weight[kept, None] * np.broadcast_to(C, self.targets.shape[1])
+        columns = zip(self.targets[kept].T, costs.T, strict=True)
+        return [regression_rows(targets, self.epsilon, cost) for targets, cost in columns]
+
+    def constant(self, kept: np.ndarray | slice) -> float:
+        """Return a constant function with a finite loss, which bounds the duals where losses are squared."""
+        return float(np.median(self.targets[kept]))
+
+    def losses(self, values: np.ndarray, held: np.ndarray) -> np.ndarray:
+        """Return the mean squared errors at some labelled rows, in units of the variance of each output."""
+        return np.square((values - self.targets[held]) / self.cost_unit).mean(axis=1)
+
+
+def class_problem(sample: Sample, class_weight: Any) -> ClassProblem:
+    """Return the problem of the labelled rows of a sample: two classes, or each of more against the rest."""
+    labels, weight = sample.partition, sample.labeled_weight
+    return ClassProblem(labels.one_vs_rest(), labels.codes, weight, class_weights(class_weight, labels, weight))
+
+
+def number_problem(sample: Sample, epsilon: float) -> NumberProblem:
+    """Return the problem of the labelled rows of a sample, whose costs are multiples of the deviation of the numbers."""
+    targets, weight = sample.partition.targets, sample.labeled_weight
+    mean = np.average(targets, weights=weight)
+    deviation = float(np.sqrt(np.average(np.square(targets - mean), weights=weight)))
+    return NumberProblem(targets.reshape(-1, 1), weight, epsilon, deviation or 1.0)
