@@ -5,7 +5,7 @@ from scipy import sparse
 from sklearn.datasets import load_breast_cancer, load_digits, load_iris, load_wine
 from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
-from kernelweave import RBF, ForestKernel, Linear, OnColumns, Preprocessed, table_library
+from kernelweave import RBF, ForestKernel, KernelLibrary, Linear, OnColumns, Preprocessed, table_library
 from kernelweave.kernels.scaling import ColumnScaler, PowerScaler
 from kernelweave.kernels.tables import is_table, table_kernel
 
@@ -77,3 +77,20 @@ def test_the_kernel_of_a_table_has_the_same_diagonal_everywhere_and_does_not_kno
     other = table_kernel(scaled).bind(scaled, np.random.default_rng(0)).block(slice(None), slice(None))
     np.testing.assert_allclose(K.diagonal(), 3.0)
     np.testing.assert_allclose(other, K, atol=1e-6)
+
+
+def test_kernels_that_share_a_transformer_fit_it_once():
+    fits = []
+
+    class Counting(StandardScaler):
+        def fit(self, X, y=None):
+            fits.append(1)
+            return super().fit(X, y)
+
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    library = KernelLibrary([Preprocessed(Counting(), RBF()), Preprocessed(Counting(), Linear())])
+    bound = library.bind(X, np.random.default_rng(0))
+    assert len(fits) == 1
+    for kernel, recipe in zip(bound.kernels, (RBF(), Linear()), strict=True):
+        alone = Preprocessed(StandardScaler(), recipe).bind(X, np.random.default_rng(0))
+        np.testing.assert_allclose(kernel.against(X[:5]), alone.against(X[:5]), rtol=1e-12)

@@ -11,6 +11,7 @@ from sklearn.preprocessing import normalize
 
 from ..kernels.bandwidth import far_columns, shift_columns
 from ..kernels.base import BoundKernel, batches
+from ..kernels.scaling import PowerScaler
 from ..kernels.votes import VoteFeatures
 
 MIN_LENGTH = 1e-140  # a unit of lengths that are zero: all but the nearest rows are too far, and squares stay in range
@@ -27,6 +28,7 @@ class NeighborMeans:
     def __init__(self, X: Any, n_neighbors: int, metric: str, edge_weights: str):
         self.metric, self.edge_weights = metric, edge_weights
         self.size, self.center = 1.0, 0.0  # a unit and an origin that keep squares of distances in range and exact
+        self.scaler = PowerScaler().fit(X) if metric == "power" else None
         if metric == "euclidean" and not sparse.issparse(X):
             self.size = float(np.abs(X).max()) or 1.0
             self.center = (X.astype(np.float64) / self.size).mean(axis=0)
@@ -86,6 +88,8 @@ class NeighborMeans:
 
     def _place_rows(self, X: Any) -> Any:
         X = X.astype(np.float64)
+        if self.scaler is not None:
+            return self.scaler.transform(X)
         if self.metric == "cosine":
             return normalize(normalize(X, norm="max"))  # first the largest entry, lest squares overflow
         X = X / self.size - self.center if not sparse.issparse(X) else X / self.size

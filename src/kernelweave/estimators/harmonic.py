@@ -16,6 +16,7 @@ from ..kernels.defaults import neighbor_metric
 from ..kernels.graph import EDGE_WEIGHTS, METRICS, neighbor_graph
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
+from ..kernels.tables import is_table
 from ..labels import Partition, partition, partition_targets
 from ..parameters import COUNT, POSITIVE, READ_LATER, one_of
 from ..solvers.harmonic import solve_harmonic
@@ -38,7 +39,7 @@ N_MATRICES = 4  # of all rows by all rows, that an elimination has in memory
 GRAPH_CONSTRAINTS = {
     "n_neighbors": COUNT,
     "kernel": READ_LATER,
-    "metric": one_of("auto", *METRICS),
+    "metric": one_of("auto", *METRICS, "power"),
     "edge_weights": one_of(*EDGE_WEIGHTS),
     "tol": POSITIVE,
     "max_iter": COUNT,
@@ -65,8 +66,10 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
     kernel : Kernel, optional
         The similarity of all pairs of rows, :math:`W = K` without its diagonal; not negative, as RBF. Takes memory for
         four matrices of all rows by all rows. None: the sparse graph of nearest neighbours.
-    metric : {"auto", "euclidean", "cosine"}, default="auto"
-        Between neighbours. ``"auto"``: cosine where ``X`` is sparse, else Euclidean.
+    metric : {"auto", "euclidean", "cosine", "power"}, default="auto"
+        Between neighbours. ``"power"``: Euclidean between standardised columns, those that are skewed after a power that
+        makes them symmetric. ``"auto"``: cosine where ``X`` is sparse, ``"power"`` where its columns look like those of
+        a table, each in a unit of its own, else Euclidean.
     edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
         Of the edges of the nearest-neighbour graph: :math:`\exp(-d^2 / 2 t^2)` with t the mean length of edges; 1; or
         :math:`\exp(-d_{ij}^2 / t_i t_j)` with :math:`t_i` the distance of row i from its last neighbour.
@@ -373,6 +376,8 @@ def join_rows(
         )
         bound = bind(KernelLibrary([kernel]), sample, rng).kernels[0]
         return Graph(_read_similarities(owner, bound, repr(kernel)), KernelMeans(bound))
+    if metric == "auto" and is_table(sample.X):
+        metric = "power"
     means = NeighborMeans(sample.X, n_neighbors, neighbor_metric(metric, None, sample.X), edge_weights)
     W = neighbor_graph(means.points, n_neighbors, edge_weights=edge_weights, rng=rng)
     means.learn_lengths(W)

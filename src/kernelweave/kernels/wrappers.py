@@ -16,7 +16,7 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ..parameters import check_parameters, one_of
-from .base import ALL, BoundKernel, Kernel, Rows, require_kernel
+from .base import ALL, BoundKernel, Kernel, Rows, _is_same, require_kernel
 from .column_names import find_positions, name_columns
 
 MAX_CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many rows
@@ -122,18 +122,39 @@ class Preprocessed(Kernel):
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Fit a clone of the transformer on ``X`` and bind the kernel to what it gives."""
+        return self.bind_together([self], X, [rng], sample_weight)[0]
+
+    @classmethod
+    def bind_together(
+        cls,
+        kernels: Sequence[Preprocessed],
+        X: Any,
+        rngs: Sequence[np.random.Generator],
+        sample_weight: np.ndarray | None = None,
+    ) -> list[BoundKernel]:
+        """Bind several; a transformer that they have in common, and that draws nothing at random, is fitted once."""
+        bound: list[BoundKernel] = []
+        fitted: list[tuple[Any, Any, Any]] = []  # recipe, fitted, output
+        for kernel, rng in zip(kernels, rngs, strict=True):
+            known = next((each for each in fitted if _is_same(each[0], kernel.transformer)), None)
+            if known is None:
+                known = (kernel.transformer, *kernel._transform_rows(X, rng))
+                if not _unseeded(kernel.transformer):
+                    fitted.append(known)
+            bound.append(BoundPreprocessed(known[1], kernel.kernel.bind(known[2], rng, sample_weight)))
+        return bound
+
+    def _transform_rows(self, X: Any, rng: np.random.Generator) -> tuple[Any, Any]:
+        """Return a clone of the transformer, fitted on ``X``, and what it gives."""
         transformer = clone(self.transformer)
-        params = transformer.get_params()
-        unseeded = [key for key in sorted(params) if key.split("__")[-1] == "random_state" and params[key] is None]
-        transformer.set_params(**{key: int(rng.integers(2**31)) for key in unseeded})
+        transformer.set_params(**{key: int(rng.integers(2**31)) for key in _unseeded(transformer)})
         try:
-            transformed = _as_matrix(transformer.fit(X).transform(X), self.transformer)
+            return transformer, _as_matrix(transformer.fit(X).transform(X), self.transformer)
         except (TypeError, ValueError) as error:
             raise ValueError(
                 f"{self!r} could not fit its transformer: {error} A transformer in Preprocessed sees an array without "
                 "column names, and no y; pick columns with OnColumns(Preprocessed(...), columns)."
             ) from error
-        return BoundPreprocessed(transformer, self.kernel.bind(transformed, rng, sample_weight))
 
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
         """Leave the inner recipe alone: its columns are those of the transformer's output."""
@@ -414,6 +435,12 @@ def _inverse_lengths(squared: np.ndarray, kernel: object) -> np.ndarray:
         )
     with np.errstate(divide="ignore"):
         return np.where(squared > 0, 1.0 / np.sqrt(squared), 0.0).astype(squared.dtype)
+
+
+def _unseeded(transformer: Any) -> list[str]:
+    """Return the parameters of a transformer that say it draws at random, without a seed."""
+    params = transformer.get_params()
+    return [key for key in sorted(params) if key.split("__")[-1] == "random_state" and params[key] is None]
 
 
 def _as_matrix(X: Any, transformer: object) -> Any:
