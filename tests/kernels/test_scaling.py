@@ -62,6 +62,13 @@ def test_powers_do_not_depend_on_units_and_keep_the_order_of_values():
     assert (np.diff(powered[order, 1]) >= 0).all()
 
 
+def test_columns_that_were_scaled_keep_their_deviations():
+    X = columns() * [1.0, 10.0, 0.1]
+    powered = PowerScaler(keep_scale=True).fit(X).transform(X)
+    np.testing.assert_array_equal(powered[:, [0, 2]], X[:, [0, 2]])
+    np.testing.assert_allclose(powered[:, 1], X[:, 1].std() * PowerScaler().fit(X).transform(X)[:, 1])
+
+
 def test_values_far_outside_are_cut_off():
     X = columns()
     far = PowerScaler().fit(X).transform(np.array([[0.0, 1e300, 0.0], [0.0, -1e300, 1.0]]))

@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
-from sklearn.preprocessing import StandardScaler
 
 from kernelweave.labeling.columns import ColumnPlan, plan_columns
-from kernelweave.labeling.encoder import BlockScaler, ColumnScaler, make_encoder, source_positions
+from kernelweave.labeling.encoder import BlockScaler, make_encoder, source_positions
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -129,13 +128,6 @@ def test_a_block_keeps_the_proportions_of_its_columns():
     assert_array_equal(BlockScaler().fit_transform(np.ones((3, 2))), 0)
 
 
-def test_columns_are_standardised_down_to_the_least_variance():
-    X = np.random.default_rng(0).normal(size=(30, 4)) * [1, 20, 0.1, 0] + [0, 5, 1, 7]
-    assert_allclose(ColumnScaler().fit_transform(X), StandardScaler().fit_transform(X), atol=1e-13)
-    variances = ColumnScaler(min_variance=0.5).fit(X).transform(X).var(axis=0)
-    assert_allclose(variances, X.var(axis=0) / np.maximum(X.var(axis=0), 0.5), atol=1e-13)
-
-
 @pytest.mark.parametrize("offset", [0, 10**6, -(10**12), 2**52])
 @pytest.mark.parametrize("n_columns", [3, 12])
 def test_where_a_column_lies_does_not_matter(offset, n_columns):
@@ -189,8 +181,9 @@ def test_skops_keeps_the_encoder():
     frame = as_text(mixed_frame())
     encoder = make_encoder(plan_columns(frame, target="y")).fit(frame)
     kept = skops.dumps(encoder)
-    ours = [f"kernelweave.labeling.encoder.{name}" for name in ("BlockScaler", "ColumnScaler", "TableReader")]
-    assert [name for name in skops.get_untrusted_types(data=kept) if name.startswith("kernelweave")] == ours
+    ours = {"kernels.scaling.ColumnScaler", "labeling.encoder.BlockScaler", "labeling.encoder.TableReader"}
+    found = [name for name in skops.get_untrusted_types(data=kept) if name.startswith("kernelweave")]
+    assert set(found) == {f"kernelweave.{name}" for name in ours}
     loaded = skops.loads(kept, trusted=skops.get_untrusted_types(data=kept))
     assert_array_equal(loaded.transform(frame), encoder.transform(frame))
 

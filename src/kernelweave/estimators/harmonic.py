@@ -67,9 +67,9 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         The similarity of all pairs of rows, :math:`W = K` without its diagonal; not negative, as RBF. Takes memory for
         four matrices of all rows by all rows. None: the sparse graph of nearest neighbours.
     metric : {"auto", "euclidean", "cosine", "power"}, default="auto"
-        Between neighbours. ``"power"``: Euclidean between standardised columns, those that are skewed after a power that
-        makes them symmetric. ``"auto"``: cosine where ``X`` is sparse, ``"power"`` where its columns look like those of
-        a table, each in a unit of its own, else Euclidean.
+        Between neighbours. ``"power"``: Euclidean between standardised columns, skewed ones after a power that makes
+        them symmetric. ``"auto"``: cosine where ``X`` is sparse, ``"power"`` where its columns look like those of a
+        table, each in a unit of its own, else Euclidean.
     edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
         Of the edges of the nearest-neighbour graph: :math:`\exp(-d^2 / 2 t^2)` with t the mean length of edges; 1; or
         :math:`\exp(-d_{ij}^2 / t_i t_j)` with :math:`t_i` the distance of row i from its last neighbour.

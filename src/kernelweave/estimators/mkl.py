@@ -63,9 +63,9 @@ class MKLClassifier(KernelClassifier):
         the mean squared distance. :func:`one_kernel_per_group` makes one for several sources.
     C : float, "cv" or "learned", default="cv"
         Cost of a margin violation. ``"cv"``: 10, unless with 0.1, 1 or 100 held-out labelled rows are predicted better
-        by more than a standard error (three times five folds; 10 where there are too few rows for folds). ``"learned"``,
-        with the squared hinge and learned weights: the identity joins the kernels, and its weight :math:`w_0` against
-        theirs gives :math:`C = (1 - w_0) / w_0`.
+        by more than a standard error (three times five folds; 10 where there are too few rows for them).
+        ``"learned"``, with the squared hinge and learned weights: the identity joins the kernels, and its weight
+        :math:`w_0` against theirs gives :math:`C = (1 - w_0) / w_0`.
     loss : {"hinge", "squared_hinge"}, default="hinge"
     norm : float, default=1
         1: the weights sum to one, and most are zero. ``p > 1``: :math:`\|w\|_p \le 1`, and none is.

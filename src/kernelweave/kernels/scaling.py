@@ -74,8 +74,15 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     With :math:`x` a standardised value and :math:`\lambda` chosen by maximum likelihood for each column, the power is
     :math:`((1 + x)^\lambda - 1) / \lambda` for :math:`x \ge 0` and
-    :math:`-((1 - x)^{2 - \lambda} - 1) / (2 - \lambda)` for :math:`x < 0`, logarithms where a divisor vanishes. It makes
-    counts, concentrations and prices nearly symmetric. Columns of two values and symmetric ones are standardised only.
+    :math:`-((1 - x)^{2 - \lambda} - 1) / (2 - \lambda)` for :math:`x < 0`, logarithms where a divisor vanishes. It
+    makes counts, concentrations and prices nearly symmetric. Columns of two values and symmetric ones are standardised
+    only.
+
+    Parameters
+    ----------
+    keep_scale : bool, default=False
+        Whether columns have been scaled before: each then keeps its deviation, and those without a power stay as they
+        are.
 
     References
     ----------
@@ -91,6 +98,9 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     True
     """
 
+    def __init__(self, keep_scale: bool = False) -> None:
+        self.keep_scale = keep_scale
+
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Find the powers of the columns that are skewed, and mean and deviation after them."""
         X = validate_data(self, X, dtype=np.float64)
@@ -105,9 +115,12 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> Floats:
         """Return the columns after their powers, scaled, and outliers cut off."""
         check_is_fitted(self)
-        out = self.scaler_.transform(validate_data(self, X, dtype=np.float64, reset=False))
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        standard = self.scaler_.transform(X)
+        out = X.copy() if self.keep_scale else standard
         if len(self.skewed_):
-            out[:, self.skewed_] = np.clip(self.power_scaler_.transform(self._powers(out)), -MAX_POWER, MAX_POWER)
+            powers = np.clip(self.power_scaler_.transform(self._powers(standard)), -MAX_POWER, MAX_POWER)
+            out[:, self.skewed_] = powers * self.scaler_.scale_[self.skewed_] if self.keep_scale else powers
         return out
 
     def _powers(self, standard: Floats) -> Floats:

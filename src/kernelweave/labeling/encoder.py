@@ -2,11 +2,6 @@
 
 How parts weigh: two columns of a block count as one standardised column, since columns of one unit are redundant; all
 levels of a categorical column together count as one.
-
-Columns may lie far from zero. In a sum of n such numbers rounding hides their differences, while the difference of two
-nearby doubles is exact; so mean and variance are those of the differences to the first row, which is within sqrt(n)
-standard deviations of the mean. (scikit-learn's StandardScaler takes a deviation below n eps times the mean for zero,
-and leaves that column as large as it is.)
 """
 
 from __future__ import annotations
@@ -24,11 +19,12 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from ..errors import ErrorCode, KernelweaveError
+from ..kernels.scaling import ColumnScaler
 from . import cells
 from .base import list_names
 from .columns import ColumnPlan, min_level_rows
 
-__all__ = ["MAX_NUMBER", "BlockScaler", "ColumnScaler", "TableReader", "make_encoder", "source_positions"]
+__all__ = ["MAX_NUMBER", "BlockScaler", "TableReader", "make_encoder", "source_positions"]
 
 Floats = NDArray[np.float64]
 
@@ -149,22 +145,3 @@ class BlockScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: ArrayLike) -> Floats:
         return (np.asarray(X, dtype=np.float64) - self.mean_) / self.scale_
-
-
-class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Each column with mean 0 and variance 1, however far from zero; a variance counts as `min_variance` at least."""
-
-    def __init__(self, min_variance: float = 0.0) -> None:
-        self.min_variance = min_variance
-
-    def fit(self, X: ArrayLike, y: Any = None) -> ColumnScaler:
-        X = np.asarray(X, dtype=np.float64)
-        self.n_features_in_, self.origin_ = X.shape[1], X[0]
-        differences = X - self.origin_
-        self.mean_ = differences.mean(axis=0)
-        spread = np.maximum(differences.var(axis=0), self.min_variance)
-        self.scale_ = np.sqrt(np.where(spread > 0, spread, 1.0))
-        return self
-
-    def transform(self, X: ArrayLike) -> Floats:
-        return (np.asarray(X, dtype=np.float64) - self.origin_ - self.mean_) / self.scale_

@@ -12,9 +12,10 @@ from sklearn.pipeline import Pipeline
 
 from ..estimators.ssmk import SSMKClassifier, SSMKRegressor
 from ..kernels.defaults import deformed_kernels
+from ..kernels.groups import one_kernel_per_group
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import Linear, rbf_family
-from ..kernels.wrappers import OnColumns
+from ..kernels.tables import table_library
 from .columns import ColumnPlan
 from .encoder import source_positions
 
@@ -50,16 +51,20 @@ def make_learner(task: str, library: KernelLibrary | None, seed: int, max_time: 
 
 
 def make_library(encoder: Pipeline, plan: ColumnPlan, X: np.ndarray) -> KernelLibrary | None:
-    """Return a family of kernels for each source, and those deformed along all columns; None: the default library."""
-    sources = source_positions(encoder, plan)
-    if len(sources) < 2:
-        return None
-    families = [
-        (f"{name}: {kernel!r}", OnColumns(kernel, positions, source=name))
-        for name, positions in ((source or "other columns", positions) for source, positions in sources.items())
-        for kernel in (Linear(), *rbf_family())
-    ]
-    return KernelLibrary([*families, *deformed_kernels(X)])
+    """Return the views of each source, and kernels deformed along all columns; None: the default library.
+
+    The encoder has scaled the columns. Where all of them are in blocks of one unit, there is only one view.
+    """
+    sources = {source or "other columns": positions for source, positions in source_positions(encoder, plan).items()}
+    has_one_unit = all(column.block for column in plan.used)
+    if len(sources) == 1:
+        return (
+            None if has_one_unit else KernelLibrary([table_library(X, scaled=True), deformed_kernels(X, scaled=True)])
+        )
+    if has_one_unit:
+        families = one_kernel_per_group(sources, [Linear(), *rbf_family()])
+        return KernelLibrary([families, deformed_kernels(X)])
+    return KernelLibrary([table_library(X, sources=sources, scaled=True), deformed_kernels(X, scaled=True)])
 
 
 def fit_learner(learner: Any, X: np.ndarray, y: np.ndarray) -> Any:

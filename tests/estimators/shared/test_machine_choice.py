@@ -101,7 +101,7 @@ def test_the_cost_of_numbers_follows_their_unit():
     y = np.sin(X[:, 0])
     small = MKLRegressor(RBF(), epsilon=0.01, random_state=0).fit(X, y)
     large = MKLRegressor(RBF(), epsilon=10.0, random_state=0).fit(X, 1e3 * y)
-    assert large.C_ == pytest.approx(1e3 * small.C_)
+    assert pytest.approx(1e3 * small.C_) == large.C_
     np.testing.assert_allclose(large.predict(X), 1e3 * small.predict(X), atol=5.0)  # both within the tolerance of 1e-3
 
 

@@ -1,4 +1,4 @@
-r"""What machines are asked for, at any of the labelled rows and for any cost: margins to learn from, losses to judge by."""
+"""What machines are asked for, at any labelled rows and for any cost: margins to learn from, losses to judge by."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def class_problem(sample: Sample, class_weight: Any) -> ClassProblem:
 
 
 def number_problem(sample: Sample, epsilon: float) -> NumberProblem:
-    """Return the problem of the labelled rows of a sample, whose costs are multiples of the deviation of the numbers."""
+    """Return the problem of the labelled rows of a sample; costs are multiples of the deviation of the numbers."""
     targets, weight = sample.partition.targets, sample.labeled_weight
     mean = np.average(targets, weights=weight)
     deviation = float(np.sqrt(np.average(np.square(targets - mean), weights=weight)))
