@@ -53,9 +53,9 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Find the mean and the deviation of each column."""
-        X = validate_data(self, X, dtype=np.float64)
-        self.origin_ = X[0].copy()
-        differences = X - self.origin_
+        rows: Floats = validate_data(self, X, dtype=np.float64)
+        self.origin_ = rows[0].copy()
+        differences = rows - self.origin_
         self.mean_ = differences.mean(axis=0)
         low, high = differences.min(axis=0), differences.max(axis=0)
         least = np.where(((differences == low) | (differences == high)).all(axis=0), MIN_FLAG_VARIANCE, 0.0)
@@ -66,7 +66,8 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> Floats:
         """Return the scaled columns."""
         check_is_fitted(self)
-        return (validate_data(self, X, dtype=np.float64, reset=False) - self.origin_ - self.mean_) / self.scale_
+        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        return (rows - self.origin_ - self.mean_) / self.scale_
 
 
 class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -103,9 +104,9 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Find the powers of the columns that are skewed, and mean and deviation after them."""
-        X = validate_data(self, X, dtype=np.float64)
-        self.scaler_ = ColumnScaler().fit(X)
-        standard = self.scaler_.transform(X)
+        rows: Floats = validate_data(self, X, dtype=np.float64)
+        self.scaler_ = ColumnScaler().fit(rows)
+        standard = self.scaler_.transform(rows)
         self.skewed_ = skewed_columns(standard)
         if len(self.skewed_):
             self.power_ = PowerTransformer(standardize=False).fit(_bounded(standard[:, self.skewed_]))
@@ -115,9 +116,9 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> Floats:
         """Return the columns after their powers, scaled, and outliers cut off."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
-        standard = self.scaler_.transform(X)
-        out = X.copy() if self.keep_scale else standard
+        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        standard = self.scaler_.transform(rows)
+        out = rows.copy() if self.keep_scale else standard
         if len(self.skewed_):
             powers = np.clip(self.power_scaler_.transform(self._powers(standard)), -MAX_POWER, MAX_POWER)
             out[:, self.skewed_] = powers * self.scaler_.scale_[self.skewed_] if self.keep_scale else powers

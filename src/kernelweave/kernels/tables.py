@@ -11,8 +11,9 @@ holds several *views*, each of them a kernel that scales the columns by itself:
 **What is a table.** Dense rows whose columns do not share a unit. Columns share a unit, as pixels and spectra do, where
 at least ten have more than two values, and nine in ten of their ranges lie within a factor of four of the median range:
 a common unit is information which scaling each column by itself destroys (digits, 100 labels: 8 % error as they are,
-14 % standardised). So do ten or more columns that are all flags. But columns that are all centred at zero with deviations within a factor of two, or that all have
-one and the same range, have been scaled by somebody; what their units were is not known, and they count as a table.
+14 % standardised). So do ten or more columns that are all flags. But columns that are all centred at zero with
+deviations within a factor of two, or that all have one and the same range, have been scaled by somebody; what their
+units were is not known, and they count as a table.
 """
 
 from __future__ import annotations

@@ -57,14 +57,12 @@ def make_library(encoder: Pipeline, plan: ColumnPlan, X: np.ndarray) -> KernelLi
     """
     sources = {source or "other columns": positions for source, positions in source_positions(encoder, plan).items()}
     has_one_unit = all(column.block for column in plan.used)
+    if not has_one_unit:
+        views = table_library(X, sources=sources if len(sources) > 1 else None, scaled=True)
+        return KernelLibrary([views, deformed_kernels(X, scaled=True)])
     if len(sources) == 1:
-        return (
-            None if has_one_unit else KernelLibrary([table_library(X, scaled=True), deformed_kernels(X, scaled=True)])
-        )
-    if has_one_unit:
-        families = one_kernel_per_group(sources, [Linear(), *rbf_family()])
-        return KernelLibrary([families, deformed_kernels(X)])
-    return KernelLibrary([table_library(X, sources=sources, scaled=True), deformed_kernels(X, scaled=True)])
+        return None
+    return KernelLibrary([one_kernel_per_group(sources, [Linear(), *rbf_family()]), deformed_kernels(X)])
 
 
 def fit_learner(learner: Any, X: np.ndarray, y: np.ndarray) -> Any:
