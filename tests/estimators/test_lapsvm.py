@@ -8,6 +8,7 @@ from kernelweave import (
     RBF,
     FromCallable,
     LapSVMClassifier,
+    Linear,
     ManifoldKernel,
     MKLClassifier,
     Normalized,
@@ -53,7 +54,7 @@ def test_without_deformation_and_scale_it_is_the_svm_of_scikit_learn(C):
 )
 def test_it_is_the_svm_on_the_deformed_kernel(options):
     X, y, _ = moons(2)
-    model = LapSVMClassifier(RBF(0.5), C=5.0, scale=None, tol=1e-9, **options).fit(X, y)
+    model = LapSVMClassifier(RBF(0.5), **{"C": 5.0, "scale": None, "tol": 1e-9, "ratio": 100.0} | options).fit(X, y)
     K = deformed(X, **options)
     svm = SVC(C=5.0, kernel="precomputed", tol=1e-9).fit(K[:16, :16], y[:16])
     np.testing.assert_allclose(model.decision_function(X), svm.decision_function(K[:, :16]), **CLOSE)
@@ -63,7 +64,7 @@ def test_it_is_the_svm_on_the_deformed_kernel(options):
 def test_the_scale_is_that_of_all_rows(weighted):
     X, y, _ = moons(3)
     K = deformed(X)
-    model = LapSVMClassifier(RBF(0.5), C=5.0, tol=1e-9)
+    model = LapSVMClassifier(RBF(0.5), C=5.0, ratio=100.0, tol=1e-9)
     scale = K.diagonal().mean() - K.mean()
     weight = np.ones(16)
     if weighted:
@@ -85,7 +86,7 @@ def test_unlabelled_rows_bend_the_boundary():
 
 def test_fully_labelled_it_is_the_machine_of_one_deformed_kernel():
     X, _, truth = moons(5)
-    model = LapSVMClassifier(RBF(0.5), tol=1e-9).fit(X, truth)
+    model = LapSVMClassifier(RBF(0.5), ratio=100.0, tol=1e-9).fit(X, truth)
     kernel = ManifoldKernel(RBF(0.5), n_neighbors=10, degree=2, ratio=100.0)
     supervised = MKLClassifier(kernel, C=10.0, tol=1e-9).fit(X, truth)
     np.testing.assert_allclose(model.decision_function(X), supervised.decision_function(X), **CLOSE)
@@ -104,12 +105,30 @@ def test_several_classes_are_each_against_the_rest():
     X, _, truth = moons(7)
     truth = truth + (X[:, 0] > 1.2)
     y = np.where(np.arange(80) < 24, truth, -1)
-    model = LapSVMClassifier(tol=1e-8).fit(X, y)
+    model = LapSVMClassifier(RBF(), ratio=100.0, tol=1e-8).fit(X, y)
     for k in range(3):
-        alone = LapSVMClassifier(tol=1e-8).fit(X, np.where(y < 0, -1, y == k))
+        alone = LapSVMClassifier(RBF(), ratio=100.0, tol=1e-8).fit(X, np.where(y < 0, -1, y == k))
         np.testing.assert_allclose(model.decision_function(X)[:, k], alone.decision_function(X), atol=1e-3)
     assert model.dual_coef_.shape == (80, 3)
     assert set(model.support_) <= set(range(24))
+
+
+def test_folds_choose_the_undeformed_kernel_where_neighbours_say_nothing_of_labels():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(150, 12))
+    truth = (X[:, 0] > 0).astype(int)
+    y = np.where(np.arange(150) < 80, truth, -1)
+    model = LapSVMClassifier(Linear(), random_state=0).fit(X, y)
+    assert model.ratio_ < 100.0
+    assert model.cv_results_["param_ratio"].tolist() == [100.0, 10.0, 0.0]
+    assert model.library_.entries[0].kernel.ratio == model.ratio_
+
+
+def test_folds_keep_the_deformed_kernel_where_labels_follow_the_manifold():
+    X, y, truth = moons(8, n=200, n_labeled=20)
+    model = LapSVMClassifier(random_state=0).fit(X, y)
+    assert model.ratio_ == 100.0
+    assert np.mean(model.transduction_ == truth) > 0.95
 
 
 # Kernels and metrics
@@ -145,8 +164,9 @@ def test_few_landmarks_are_an_approximation():
 
 X0, Y0, _ = moons(12)
 BAD_INPUT = {
-    "C": ({"C": 0.0}, "LapSVMClassifier got C=0.0; expected a positive finite number[.]$"),
-    "C in words": ({"C": "cv"}, "C='cv'; expected a positive finite number[.]$"),
+    "C": ({"C": 0.0}, 'LapSVMClassifier got C=0.0; expected a positive finite number or "cv"[.]$'),
+    "C in words": ({"C": "best"}, "C='best'; expected a positive finite number or \"cv\"[.]$"),
+    "ratio in words": ({"ratio": "best"}, "ratio='best'; expected a number, 0 or more, or \"cv\""),
     "C of True": ({"C": True}, "C=True; expected a positive finite number"),
     "n_neighbors": ({"n_neighbors": 0}, "n_neighbors=0; expected a whole number, 1 or more"),
     "degree": ({"degree": 1.5}, "degree=1.5; expected a whole number"),

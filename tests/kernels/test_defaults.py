@@ -2,14 +2,28 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from kernelweave import RBF, KernelLibrary, Linear, ManifoldKernel, OnColumns, Polynomial, Precomputed, rbf_family
+from kernelweave import (
+    RBF,
+    ForestKernel,
+    KernelLibrary,
+    Linear,
+    ManifoldKernel,
+    OnColumns,
+    Polynomial,
+    Precomputed,
+    Preprocessed,
+    rbf_family,
+    table_library,
+)
 from kernelweave.kernels import defaults
 from kernelweave.kernels.defaults import (
     allows_missing,
     as_library,
     deformed_kernels,
+    design_kernels,
     discriminant_library,
     given_kernel,
+    given_library,
     landmark_kernel,
     mixture_library,
     neighbor_metric,
@@ -18,14 +32,35 @@ from kernelweave.kernels.defaults import (
     single_kernel,
     transductive_library,
 )
+from kernelweave.kernels.tables import table_kernel
 
-X = np.zeros((20, 3))
+X = np.random.default_rng(0).uniform(1.0, 2.0, size=(20, 12))  # one unit, such as pixels
+TABLE = X * 10.0 ** np.arange(12)
 
 
 def test_the_default_library_is_linear_quadratic_and_a_family_of_rbf_kernels():
-    kernels = [entry.kernel for entry in plain_library().entries]
+    kernels = [entry.kernel for entry in plain_library(X).entries]
     assert kernels == [Linear(), Polynomial(), *rbf_family()]
-    assert as_library(None) == plain_library()
+    assert as_library(None) == given_library(None, X) == plain_library(X) == plain_library(sparse.csr_array(X))
+
+
+def test_the_default_library_of_a_table_holds_its_views():
+    assert plain_library(TABLE) == given_library(None, TABLE) == table_library(TABLE)
+    assert given_library([RBF()], TABLE) == KernelLibrary([RBF()])
+    assert single_kernel(TABLE) == table_kernel(TABLE)
+    assert all(isinstance(entry.kernel, Preprocessed) for entry in novelty_library(TABLE).entries)
+    deformed = mixture_library(TABLE, 1).entries[len(table_library(TABLE)) :]
+    assert {(entry.kernel.base, entry.kernel.metric) for entry in deformed} == {(table_kernel(TABLE), "kernel")}
+    assert neighbor_metric("auto", None, TABLE) == "kernel"
+    assert neighbor_metric("auto", RBF(), TABLE) == "euclidean"
+
+
+def test_kernels_are_designed_from_scaled_ones_where_rows_are_a_table():
+    plain, views = design_kernels(X), design_kernels(TABLE)
+    assert plain.single == RBF()
+    assert plain.wide == [Linear(), RBF(multiple=0.1)]
+    assert views.single == table_kernel(TABLE)
+    assert all(isinstance(kernel, Preprocessed | ForestKernel) for part in views[1:] for kernel in part)
 
 
 def test_whatever_a_user_passes_becomes_a_library():
@@ -37,8 +72,8 @@ def test_whatever_a_user_passes_becomes_a_library():
 
 
 def test_none_is_the_default_that_is_asked_for():
-    assert as_library(None, novelty_library()) == KernelLibrary(rbf_family())
-    assert as_library(Linear(), novelty_library()) == KernelLibrary([Linear()])
+    assert as_library(None, novelty_library(X)) == KernelLibrary(rbf_family())
+    assert as_library(Linear(), novelty_library(X)) == KernelLibrary([Linear()])
 
 
 def test_missing_values_are_allowed_by_given_recipes_only():
@@ -48,11 +83,11 @@ def test_missing_values_are_allowed_by_given_recipes_only():
 
 
 def test_deformed_kernels_join_where_rows_are_unlabeled_and_not_too_many(monkeypatch):
-    assert mixture_library(X, 0) == plain_library()
-    assert len(mixture_library(X, 1)) == len(plain_library()) + 4
+    assert mixture_library(X, 0) == plain_library(X)
+    assert len(mixture_library(X, 1)) == len(plain_library(X)) + 4
     monkeypatch.setattr(defaults, "MAX_MANIFOLD_ROWS", 10)
     assert deformed_kernels(X) == []
-    assert mixture_library(X, 1) == plain_library()
+    assert mixture_library(X, 1) == plain_library(X)
 
 
 def test_transductive_machines_have_an_rbf_kernel_and_deformations_of_it_or_linear_ones_for_sparse_rows(monkeypatch):

@@ -4,6 +4,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+from checks.learned_weights import learned_classifier, learned_regressor
 from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -16,7 +17,6 @@ from kernelweave import (
     KernelLibrary,
     Linear,
     MKLClassifier,
-    MKLRegressor,
     Polynomial,
     Preprocessed,
     Sigmoid,
@@ -25,12 +25,12 @@ from kernelweave import (
 from kernelweave.estimators.shared import memory
 from kernelweave.estimators.shared.machine import (
     MachineOptions,
-    classification_problem,
     fit_machine,
+    stack_labeled,
     train_with_equal_weights,
 )
+from kernelweave.estimators.shared.problems import class_problem
 from kernelweave.estimators.shared.sample import Rows, bind, read_sample
-from kernelweave.kernels.defaults import plain_library
 from kernelweave.labels import partition
 from kernelweave.solvers.machines.kernel_stack import KernelStack
 from kernelweave.solvers.machines.kernel_weights import METHODS
@@ -67,8 +67,8 @@ def test_one_binding_serves_many_fits():
     bound = bind(KernelLibrary(PAIR), rows, np.random.default_rng(0))
     options = MachineOptions("Test", scale="trace", dtype="float64", tol=1e-3, max_iter=100)
     for C in (0.1, 10.0, 0.1):
-        fit = fit_machine(bound, rows, classification_problem(rows, C, None), options)
-        model = MKLClassifier(PAIR, C=C).fit(X, y)
+        fit = fit_machine(bound, rows, stack_labeled(bound, rows, options), class_problem(rows, None), options, C)
+        model = learned_classifier(PAIR, C=C).fit(X, y)
         np.testing.assert_array_equal(fit.expansion(X)[:, 0], model.decision_function(X))
         assert (fit.objective, fit.C) == (model.objective_, C)
 
@@ -102,7 +102,7 @@ every_problem = pytest.mark.parametrize("options", PROBLEMS, ids=str)
 def test_objective_and_certificate_are_those_recomputed_by_hand(options):
     X, y = sample(1)
     signs = 2 * y - 1
-    model = MKLClassifier(MIX, C=2.0, **options).fit(X, y)
+    model = learned_classifier(MIX, C=2.0, **options).fit(X, y)
     kernels = scaled_kernels(X, MIX, model.scale)
     x = model.dual_coef_[:, 0]
     forms = np.einsum("i,pij,j->p", x, kernels, x)
@@ -126,13 +126,15 @@ def test_objective_and_certificate_are_those_recomputed_by_hand(options):
 @every_problem
 def test_the_certificate_covers_the_distance_to_the_optimum(options, tol):
     X, y = sample(2)
-    tight = MKLClassifier(MIX, tol=1e-10, **options).fit(X, y)
-    loose = MKLClassifier(MIX, tol=tol, **options).fit(X, y)
+    tight = learned_classifier(MIX, tol=1e-10, **options).fit(X, y)
+    loose = learned_classifier(MIX, tol=tol, **options).fit(X, y)
     assert loose.objective_ - tight.objective_ <= loose.certificate_.gap + 1e-9 * tight.objective_
     assert tight.objective_ - loose.objective_ <= tight.certificate_.gap + 1e-9 * tight.objective_
 
 
-@pytest.mark.parametrize("estimator", [MKLClassifier(MIX), MKLRegressor(MIX), MKLClassifier(MIX, loss="squared_hinge")])
+@pytest.mark.parametrize(
+    "estimator", [learned_classifier(MIX), learned_regressor(MIX), learned_classifier(MIX, loss="squared_hinge")]
+)
 @pytest.mark.parametrize("norm", [1, 2])
 def test_all_solvers_reach_the_same_optimum(estimator, norm):
     X, y = sample(3)
@@ -147,17 +149,17 @@ def test_all_solvers_reach_the_same_optimum(estimator, norm):
 
 def test_the_norm_of_the_weights_leads_from_one_kernel_to_equal_weights():
     X, y = sample(4)
-    sparse_ = MKLClassifier(MIX, norm=1, tol=1e-9).fit(X, y)
-    near = MKLClassifier(MIX, norm=1.0001, tol=1e-9).fit(X, y)
+    sparse_ = learned_classifier(MIX, norm=1, tol=1e-9).fit(X, y)
+    near = learned_classifier(MIX, norm=1.0001, tol=1e-9).fit(X, y)
     np.testing.assert_allclose(near.weights_, sparse_.weights_, atol=1e-2)
     assert near.objective_ == pytest.approx(sparse_.objective_, rel=1e-3)
     objectives = []
     for norm in (1, 1.2, 2, 5, 100, np.inf):
-        model = MKLClassifier(MIX, norm=norm, tol=1e-7).fit(X, y)
+        model = learned_classifier(MIX, norm=norm, tol=1e-7).fit(X, y)
         assert np.linalg.norm(model.weights_, norm) == pytest.approx(1.0)
         objectives.append(model.objective_)
     assert np.all(np.diff(objectives) < 0)  # the sets of weights grow
-    equal = MKLClassifier(MIX, norm=100, tol=1e-7).fit(X, y)
+    equal = learned_classifier(MIX, norm=100, tol=1e-7).fit(X, y)
     assert equal.weights_.min() > 0.9 * equal.weights_.max()
     np.testing.assert_allclose(model.weights_, 1.0)
 
@@ -166,7 +168,7 @@ def test_the_norm_of_the_weights_leads_from_one_kernel_to_equal_weights():
 def test_weights_are_not_negative_and_the_combined_kernel_is_positive_semi_definite(options):
     for seed in range(4):
         X, y = sample(seed, n=30, n_classes=2 + seed % 2)
-        model = MKLClassifier(MIX, **options).fit(X, y)
+        model = learned_classifier(MIX, **options).fit(X, y)
         assert np.all(model.weights_ >= 0)
         combined = np.tensordot(model.weights_, scaled_kernels(X, MIX, model.scale), 1)
         eigenvalues = np.linalg.eigvalsh(combined)
@@ -181,8 +183,10 @@ def test_scaled_kernels_have_the_same_weights(scale, factor):
     X, y = sample(5)
     kernels = [RBF(2.0), RBF(0.05), Linear()]
     for norm in (1, 2):
-        plain = MKLClassifier(kernels, scale=scale, norm=norm, C=1.0, tol=1e-9).fit(X, y)
-        scaled = MKLClassifier([factor * kernels[0], *kernels[1:]], scale=scale, norm=norm, C=1.0, tol=1e-9).fit(X, y)
+        plain = learned_classifier(kernels, scale=scale, norm=norm, C=1.0, tol=1e-9).fit(X, y)
+        scaled = learned_classifier([factor * kernels[0], *kernels[1:]], scale=scale, norm=norm, C=1.0, tol=1e-9).fit(
+            X, y
+        )
         np.testing.assert_allclose(scaled.weights_, plain.weights_, atol=1e-4)
         np.testing.assert_allclose(scaled.decision_function(X), plain.decision_function(X), atol=1e-4)
         assert np.count_nonzero(plain.weights_) > 1
@@ -190,7 +194,9 @@ def test_scaled_kernels_have_the_same_weights(scale, factor):
 
 def test_without_scale_a_larger_kernel_has_the_advantage():
     X, y = sample(5)
-    weights = [MKLClassifier([k * RBF(), Linear()], scale=None, tol=1e-6).fit(X, y).weights_[0] for k in (0.001, 100.0)]
+    weights = [
+        learned_classifier([k * RBF(), Linear()], scale=None, tol=1e-6).fit(X, y).weights_[0] for k in (0.001, 100.0)
+    ]
     assert weights[0] < 0.1
     assert weights[1] > 0.99
 
@@ -206,35 +212,35 @@ def test_weights_sum_by_source():
     library = one_kernel_per_group(frame, [Linear(), RBF(), RBF(multiple=4.0)])
     for options in ({}, {"share_weights": False}, {"weighting": "uniform"}):
         labels = y + (X[:, 2] > 1)  # two or three classes
-        model = MKLClassifier(library, **options).fit(frame, labels)
+        model = learned_classifier(library, **options).fit(frame, labels)
         assert list(model.source_weights_) == ["gene", "noise", "other"]
         assert sum(model.source_weights_.values()) == pytest.approx(1.0)
         assert [record["name"] for record in model.kernel_weights_] == list(library.names)
         mean = np.atleast_2d(model.weights_).mean(axis=0)
         np.testing.assert_allclose([record["weight"] for record in model.kernel_weights_], mean)
         np.testing.assert_allclose(list(model.source_weights_.values()), mean.reshape(3, 3).sum(axis=1))
-    assert MKLClassifier(library).fit(frame, y).source_weights_["gene"] > 0.5
+    assert learned_classifier(library).fit(frame, y).source_weights_["gene"] > 0.5
 
 
 @pytest.mark.parametrize("options", [{}, {"share_weights": False}, {"norm": 2}], ids=str)
 @pytest.mark.parametrize("n_classes", [2, 3])
 def test_what_the_kernels_add_sums_to_the_whole(options, n_classes):
     X, y = sample(7, n_classes=n_classes)
-    model = MKLClassifier(MIX, **options).fit(X, y)
+    model = learned_classifier(MIX, **options).fit(X, y)
     X_new = sample(8, n=20)[0]
     parts = model.decision_function(X_new, split=True)
     assert parts.shape == ((20, 5) if n_classes == 2 else (20, 5, 3))
     np.testing.assert_allclose(parts.sum(axis=1), model.decision_function(X_new), atol=1e-9)
     unused = ~np.atleast_2d(model.weights_).any(axis=0)
     assert not parts[:, unused].any()
-    regression = MKLRegressor(MIX, norm=options.get("norm", 1)).fit(X, X[:, 0] ** 2)
+    regression = learned_regressor(MIX, norm=options.get("norm", 1)).fit(X, X[:, 0] ** 2)
     assert regression.predict(X_new, split=True).shape == (20, 5)
     np.testing.assert_allclose(regression.predict(X_new, split=True).sum(axis=1), regression.predict(X_new), atol=1e-9)
 
 
 def test_the_expansion_holds_support_vectors_of_kernels_in_use():
     X, y = sample(9)
-    model = MKLClassifier(MIX).fit(X, y)
+    model = learned_classifier(MIX).fit(X, y)
     np.testing.assert_array_equal(model.support_, np.flatnonzero(model.dual_coef_[:, 0]))
     assert len(model.support_) < 60
     assert [group.kernel for group in model.expansion_.groups] == np.flatnonzero(model.weights_).tolist()
@@ -244,7 +250,7 @@ def test_the_expansion_holds_support_vectors_of_kernels_in_use():
 @pytest.mark.parametrize("solver", METHODS)
 def test_history_tells_each_step(solver):
     X, y = sample(10)
-    model = MKLClassifier(MIX, solver=solver, C=100.0).fit(X, y)
+    model = learned_classifier(MIX, solver=solver, C=100.0).fit(X, y)
     assert [record["iteration"] for record in model.history_] == list(range(model.n_iter_ + 1))
     assert model.history_[-1]["relative_gap"] == pytest.approx(model.certificate_.relative)
     assert model.history_[-1]["n_solves"] == model.n_solves_
@@ -256,7 +262,7 @@ def test_history_tells_each_step(solver):
 
 def test_too_few_steps_give_a_warning_with_the_certified_gap():
     X, y = sample(11)
-    model = MKLClassifier(C=1000.0, tol=1e-6, max_iter=1)
+    model = learned_classifier(C=1000.0, tol=1e-6, max_iter=1)
     with pytest.warns(
         ConvergenceWarning, match=r"max_iter .* Certified relative gap: \d.*, asked for: 1.00e-06. Raise"
     ) as caught:
@@ -264,27 +270,27 @@ def test_too_few_steps_give_a_warning_with_the_certified_gap():
     assert caught[0].filename == __file__
     assert model.status_ is Status.MAX_ITER
     assert model.n_iter_ == 1
-    best = MKLClassifier(C=1000.0, tol=1e-6).fit(X, y)
+    best = learned_classifier(C=1000.0, tol=1e-6).fit(X, y)
     assert 0 <= model.objective_ - best.objective_ <= model.certificate_.gap
 
 
 def test_a_callback_sees_steps_and_may_stop():
     X, y = sample(12)
     states = []
-    model = MKLClassifier(C=1000.0, tol=1e-9, callback=lambda state: states.append(state) or len(states) == 2)
+    model = learned_classifier(MIX, C=1000.0, tol=1e-9, callback=lambda state: states.append(state) or len(states) == 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # who stops a fit knows it
         model.fit(X, y)
     assert model.status_ is Status.CALLBACK
     assert [state.iteration for state in states] == [0, 1]
-    assert all(state.details["weights"].shape == (len(plain_library()),) and state.target == 1e-9 for state in states)
+    assert all(state.details["weights"].shape == (len(MIX),) and state.target == 1e-9 for state in states)
     assert model.certificate_.gap == min(state.gap for state in states)
 
 
 def test_a_callback_is_told_which_class_has_the_weights():
     X, y = sample(8)
     labels, states = y + (X[:, 2] > 1), []
-    MKLClassifier(share_weights=False, callback=states.append).fit(X, labels)
+    learned_classifier(share_weights=False, callback=states.append).fit(X, labels)
     n_classes = len(np.unique(labels))
     assert {(state.problem, state.n_problems) for state in states} == {(k, n_classes) for k in range(n_classes)}
 
@@ -302,23 +308,23 @@ def test_what_does_not_fit_into_memory_is_refused_before_it_is_computed(monkeypa
         r"keeps 1 kernels of 60 rows in memory, about .* fewer kernels or rows, dtype=\"float32\", or CGBoostClass"
     )
     with pytest.raises(MemoryError, match=message):
-        MKLClassifier(kernel).fit(X, y)
+        learned_classifier(kernel).fit(X, y)
     assert not seen
     monkeypatch.setattr(os, "sysconf", unknown)
-    MKLClassifier(PAIR).fit(X, y)  # where the memory is not known, nothing is refused
+    learned_classifier(PAIR).fit(X, y)  # where the memory is not known, nothing is refused
 
 
 def test_single_precision_is_close_and_needs_half_the_memory(monkeypatch):
     X, y = sample(15)
-    double, single = (MKLClassifier(MIX, dtype=dtype, tol=1e-6).fit(X, y) for dtype in ("float64", "float32"))
+    double, single = (learned_classifier(MIX, dtype=dtype, tol=1e-6).fit(X, y) for dtype in ("float64", "float32"))
     assert single.objective_ == pytest.approx(double.objective_, rel=1e-4)
     np.testing.assert_allclose(single.decision_function(X), double.decision_function(X), atol=1e-2)
     needed = 60**2 * (20 * 4 + 24) / (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     monkeypatch.setattr(memory, "MEMORY_SHARE", 1.01 * needed)
     kernels = [RBF(multiple=1.0 + k) for k in range(20)]
-    MKLClassifier(kernels, dtype="float32").fit(X, y)
+    learned_classifier(kernels, dtype="float32").fit(X, y)
     with pytest.raises(MemoryError):
-        MKLClassifier(kernels, dtype="float64").fit(X, y)
+        learned_classifier(kernels, dtype="float64").fit(X, y)
 
 
 # Kernels of all kinds
@@ -331,16 +337,16 @@ def constant(A, B):
 @pytest.mark.parametrize("options", PROBLEMS[:-1], ids=str)
 def test_a_constant_kernel_does_no_harm(options):
     X, y = sample(16)
-    with_it = MKLClassifier([*PAIR, FromCallable(constant)], tol=1e-9, **options).fit(X, y)
-    without = MKLClassifier(PAIR, tol=1e-9, **options).fit(X, y)
+    with_it = learned_classifier([*PAIR, FromCallable(constant)], tol=1e-9, **options).fit(X, y)
+    without = learned_classifier(PAIR, tol=1e-9, **options).fit(X, y)
     assert with_it.objective_ == pytest.approx(without.objective_, rel=1e-8)
     np.testing.assert_allclose(with_it.decision_function(X), without.decision_function(X), atol=1e-3)
 
 
 def test_a_kernel_twice_shares_its_weight():
     X, y = sample(17)
-    twice = MKLClassifier(KernelLibrary({"a": RBF(), "line": Linear(), "b": RBF()}), tol=1e-8).fit(X, y)
-    once = MKLClassifier(PAIR, tol=1e-8).fit(X, y)
+    twice = learned_classifier(KernelLibrary({"a": RBF(), "line": Linear(), "b": RBF()}), tol=1e-8).fit(X, y)
+    once = learned_classifier(PAIR, tol=1e-8).fit(X, y)
     assert twice.objective_ == pytest.approx(once.objective_, rel=1e-6)
     assert twice.weights_[0] + twice.weights_[2] == pytest.approx(once.weights_[0], abs=1e-3)
 
@@ -350,14 +356,14 @@ def test_a_factor_that_is_not_finite_is_refused_with_the_name_of_its_kernel():
     X, y = sample(18)
     kernel = Preprocessed(FunctionTransformer(np.log), Linear())
     with pytest.raises(ValueError, match=r"The kernel Preprocessed.* gave values that are not finite"):
-        MKLClassifier([RBF(), kernel]).fit(np.maximum(X, 0.0), y)
+        learned_classifier([RBF(), kernel]).fit(np.maximum(X, 0.0), y)
 
 
 def test_the_linear_kernel_is_the_same_with_and_without_its_factor():
     X, y = sample(19)
-    by_factor = MKLClassifier([RBF(), Linear()], tol=1e-9).fit(X, y)
-    dense = MKLClassifier([RBF(), FromCallable(linear_kernel)], tol=1e-9).fit(X, y)
-    from_sparse = MKLClassifier([RBF(), Linear()], tol=1e-9).fit(sparse.csr_array(X), y)
+    by_factor = learned_classifier([RBF(), Linear()], tol=1e-9).fit(X, y)
+    dense = learned_classifier([RBF(), FromCallable(linear_kernel)], tol=1e-9).fit(X, y)
+    from_sparse = learned_classifier([RBF(), Linear()], tol=1e-9).fit(sparse.csr_array(X), y)
     for other in (dense, from_sparse):
         np.testing.assert_allclose(other.weights_, by_factor.weights_, atol=1e-6)
         np.testing.assert_allclose(other.decision_function(X), by_factor.decision_function(X), atol=1e-5)
@@ -370,7 +376,7 @@ def test_a_row_that_lacks_a_source_sits_at_its_centre():
     library = one_kernel_per_group({"left": [0, 1], "right": [2, 3]}, [Linear(), RBF(0.5)], missing="center")
     kernels = scaled_kernels(X, library)
     assert min(np.linalg.eigvalsh(K)[0] for K in kernels) > -1e-10
-    model = MKLClassifier(library, norm=2, tol=1e-6).fit(X, y)
+    model = learned_classifier(library, norm=2, tol=1e-6).fit(X, y)
     assert model.status_.converged
     # Functions of a kernel's space are linear in it: at the centre they have the mean of their values.
     parts = model.decision_function(X, split=True)
@@ -388,4 +394,4 @@ def test_a_combination_that_is_indefinite_is_refused_though_no_step_met_it(kerne
     X = rng.normal(size=(60, 4))
     value = X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=60)
     with pytest.raises(ValueError, match="The combined kernel is not positive semi-definite"):
-        MKLClassifier(kernels, **parameters).fit(X, value > np.median(value))
+        learned_classifier(kernels, **parameters).fit(X, value > np.median(value))
