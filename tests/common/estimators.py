@@ -100,6 +100,10 @@ class Case:
         return set(self.estimator.get_params(deep=False))
 
     @property
+    def refuses_unlabeled(self) -> bool:
+        return self.needs_labels and not isinstance(self.estimator, MKLClassifier | MKLRegressor)
+
+    @property
     def takes_weights(self) -> bool:
         return has_fit_parameter(self.estimator, "sample_weight")
 
@@ -134,6 +138,7 @@ EVERY_ROW = {"close": 1e-3, "draws": {}}  # must be a centre with the RKHS norm
 MACHINE = {"exact": {"tol": 1e-10}, "close": 1e-4}
 STEPS = {"steps": ({"max_iter": 1, "tol": 1e-12}, Status.MAX_ITER)}
 WEIGHTED = {**MACHINE, "needs_labels": True, "limits": STEPS, "line": STEP}
+GIVEN = {"C": 10.0, "weighting": "learned"}  # so that folds choose nothing
 RAMPS = {
     **MACHINE,
     "close": 1e-3,
@@ -153,8 +158,8 @@ ESTIMATORS = [
     Case(CGBoostClassifierCV(PAIR, Cs=[0.1, 10.0], cv=2), **BOOST),
     Case(SSMKClassifier(PAIR), **MIXTURE),
     Case(SSMKRegressor(PAIR), **MIXTURE),
-    Case(MKLClassifier(PAIR), **WEIGHTED),
-    Case(MKLRegressor(PAIR), **WEIGHTED),
+    Case(MKLClassifier(PAIR, **GIVEN), **WEIGHTED),
+    Case(MKLRegressor(PAIR, **GIVEN), **WEIGHTED),
     Case(LapSVMClassifier(RBF()), **{**MACHINE, "exact": {"tol": 1e-10, "metric": "euclidean"}, "kernel": "kernel"}),
     Case(TSVMClassifier(RBF()), **RAMPS, kernel="kernel"),
     Case(TSVMMKLClassifier(PAIR), **RAMPS),
@@ -173,10 +178,14 @@ VARIANTS = [
     Case(CGBoostClassifier(PAIR, nu=0.2), **BOOST),
     Case(CGBoostRegressor([Linear() + Polynomial(2), RBF()], epsilon=0.2, penalty="rkhs"), **{**BOOST, **EVERY_ROW}),
     Case(CGBoostOneClass(RBF(), penalty="rkhs", positive=False), **{**MIXTURE, **EVERY_ROW}),
-    Case(SSMKClassifier(), **MIXTURE),
+    Case(SSMKClassifier(C=1.0), **MIXTURE),
     Case(MKLClassifier(PAIR, loss="squared_hinge", C="learned"), **WEIGHTED),
-    Case(MKLClassifier(PAIR, norm=2, share_weights=False, dtype="float32"), **{**WEIGHTED, "exact": {}, "close": 0.1}),
-    Case(MKLRegressor(PAIR, scale="variance", loss="squared_epsilon_insensitive"), **WEIGHTED),
+    Case(
+        MKLClassifier(PAIR, **GIVEN, norm=2, share_weights=False, dtype="float32"),
+        **{**WEIGHTED, "exact": {}, "close": 0.1},
+    ),
+    Case(MKLClassifier(PAIR), **{**WEIGHTED, "limits": {}, "line": ""}),
+    Case(MKLRegressor(PAIR, **GIVEN, scale="variance", loss="squared_epsilon_insensitive"), **WEIGHTED),
     Case(TSVMMKLClassifier([RBF(), ManifoldKernel(RBF(), 5, metric="euclidean")], norm=1), **RAMPS),
     Case(RKDAClassifier(PAIR, n_landmarks=20), **{**WEIGHTED, "needs_labels": False}),
     Case(RKDAClassifier(PAIR, scatter="within", ridge=0.1), **{**WEIGHTED, "needs_labels": False}),

@@ -179,7 +179,7 @@ def test_minus_one_is_a_class_where_missing_labels_occur(case):
 # Labels that are refused or need a word
 
 
-@cases("classes", "numbers", where=lambda case: case.needs_labels)
+@cases("classes", "numbers", where=lambda case: case.refuses_unlabeled)
 @pytest.mark.parametrize("form", [list, np.array, pd.Series, lambda y: np.array(y, dtype=object)[:, None]])
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.DataConversionWarning")
 def test_rows_without_a_label_are_refused_with_the_estimator_that_takes_them(case, form):

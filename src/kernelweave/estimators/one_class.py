@@ -37,8 +37,9 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
     Parameters
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
-        The library. ``None``: a family of RBF kernels around the mean squared distance; kernels that grow with
-        distance, such as linear and polynomial ones, would call far rows the most usual.
+        The library. ``None``: a family of RBF kernels around the mean squared distance, of standardised columns where
+        these look like the columns of a table; kernels that grow with distance, such as linear and polynomial ones,
+        would call far rows the most usual.
     nu : float, default=0.1
         At most this share of the training rows lies outside, at least this share outside or on the border.
     penalty : {"l1", "l2", "rkhs"}, default="l1"

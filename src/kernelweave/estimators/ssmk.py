@@ -41,10 +41,11 @@ class SSMKClassifier(KernelClassifier):
     Parameters
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
-        The library. ``None``: linear, quadratic, and a family of RBF kernels around the mean squared distance; where
-        there are unlabelled rows, up to 10,000 in all, also four RBF kernels deformed along the graph of nearest
-        neighbours (:class:`ManifoldKernel`), whose basis functions cost a new row as many kernel values as there are
-        rows, 1000 at most above 2000 rows.
+        The library. ``None``: the views of :func:`table_library` where columns look like those of a table, each with
+        a unit of its own; else linear, quadratic, and a family of RBF kernels around the mean squared distance. Where
+        there are unlabelled rows, up to 10,000 in all, also four kernels deformed along the graph of nearest neighbours
+        (:class:`ManifoldKernel`), whose basis functions cost a new row as many kernel values as there are rows, 1000 at
+        most above 2000 rows.
     C : float, default=10.0
         Cost of a margin violation, relative to a 1-norm of 1.
     column_scale : {"std", "norm"} or None, default="std"
