@@ -184,7 +184,7 @@ VARIANTS = [
         MKLClassifier(PAIR, **GIVEN, norm=2, share_weights=False, dtype="float32"),
         **{**WEIGHTED, "exact": {}, "close": 0.1},
     ),
-    Case(MKLClassifier(PAIR), **{**WEIGHTED, "limits": {}, "line": ""}),
+    Case(MKLClassifier(PAIR), **{**WEIGHTED, "limits": {}}),
     Case(MKLRegressor(PAIR, **GIVEN, scale="variance", loss="squared_epsilon_insensitive"), **WEIGHTED),
     Case(TSVMMKLClassifier([RBF(), ManifoldKernel(RBF(), 5, metric="euclidean")], norm=1), **RAMPS),
     Case(RKDAClassifier(PAIR, n_landmarks=20), **{**WEIGHTED, "needs_labels": False}),

@@ -8,7 +8,6 @@ from kernelweave import (
     RBF,
     FromCallable,
     LapSVMClassifier,
-    Linear,
     ManifoldKernel,
     MKLClassifier,
     Normalized,
@@ -117,7 +116,7 @@ def test_folds_choose_the_undeformed_kernel_where_neighbours_say_nothing_of_labe
     rng = np.random.default_rng(0)
     X = rng.normal(size=(150, 6)) * [1, 50, 50, 50, 50, 50]  # the columns of the graph are not that of the kernel
     y = np.where(np.arange(150) < 80, X[:, 0] > 0, -1)
-    model = LapSVMClassifier(OnColumns(Linear(), [0]), random_state=0).fit(X, y)
+    model = LapSVMClassifier(OnColumns(RBF(), [0]), random_state=0).fit(X, y)
     assert model.ratio_ < 100.0
     assert model.cv_results_["param_ratio"].tolist() == [100.0, 10.0, 0.0]
     assert model.library_.entries[0].kernel.ratio == model.ratio_

@@ -77,8 +77,8 @@ class CGBoostClassifier(KernelClassifier):
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library. ``None``: the views of :func:`table_library` where columns look like those of a table, each with
-        a unit of its own; else linear, quadratic, and a family of RBF kernels around the mean squared distance. A sum of
-        kernels is a kernel, so composite kernels need nothing else: ``[Linear() + Polynomial()]``.
+        a unit of its own; else linear, quadratic, and a family of RBF kernels around the mean squared distance. A sum
+        of kernels is a kernel, so composite kernels need nothing else: ``[Linear() + Polynomial()]``.
     C : float, default=10.0
         Cost of a margin violation; not used with ``nu``.
     nu : float, optional
