@@ -51,7 +51,7 @@ def ours(train, test, y):
     from kernelweave import MKLClassifier, Precomputed
 
     library = [Precomputed(np.vstack([K, T])[:, : len(y)]) for K, T in zip(train, test, strict=True)]
-    model = MKLClassifier(library, C=C)
+    model = MKLClassifier(library, C=C, weighting="learned")
     started = time.perf_counter()
     model.fit(np.arange(len(y))[:, None], y)
     seconds = time.perf_counter() - started

@@ -397,3 +397,12 @@ def test_a_class_of_one_row_cannot_be_left_out():
     assert LabelAwareKernelLearner().fit(X0, y).status_ is Status.CONVERGED
     with pytest.raises(ValueError, match="two labelled rows of each class at least, but class 1 has one"):
         LabelAwareKernelLearner(leave_one_out=True).fit(X0, y)
+
+
+@every_learner
+def test_columns_of_different_scales_are_warned_of_where_the_kernel_is_the_default(learner):
+    X, y, _ = flowers()
+    unlike = X * [1, 1, 1e-3, 200]
+    with pytest.warns(UserWarning, match=r"different scales: deviations from 0.0\d+ to .* use StandardS") as caught:
+        learner().fit(unlike, y)
+    assert caught[0].filename == __file__

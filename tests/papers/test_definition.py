@@ -62,3 +62,9 @@ def test_the_description_is_plain_and_complete():
     assert table["settings"] == {"mean": "10"}
     assert table["published"]["rows"]["a"]["one"]["error"] == [12.0, 0.1]
     assert ["*", "two", "It is only noise."] in table["why"]
+
+
+def test_a_method_has_a_version_of_its_own():
+    other = replace(TABLE, method_versions={"default": 2})
+    assert other.digest(False, "default") != TABLE.digest(False, "default")
+    assert other.digest(False, "another") == TABLE.digest(False, "another") == TABLE.digest(False)

@@ -21,7 +21,7 @@ from ..parameters import (
 )
 from .shared.base_kernels import KernelDesign
 from .shared.kernel_alignment import KernelTransformer, fit_kernel
-from .shared.sample import read_sample
+from .shared.sample import read_sample, warn_of_different_scales
 from .shared.target import read_labels
 
 LEARNER_CONSTRAINTS = {
@@ -185,6 +185,8 @@ class LabelAwareKernelLearner(KernelTransformer):
         """
         design = self.design()
         sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
+        if self.kernel is None:
+            warn_of_different_scales(sample.X)
         return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
 
     def design(self) -> KernelDesign:
@@ -304,6 +306,8 @@ class AlignedKernelLearner(KernelTransformer):
         """
         design = self.design()
         sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
+        if self.kernels is None:
+            warn_of_different_scales(sample.X)
         return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
 
     def design(self) -> KernelDesign:
@@ -407,6 +411,8 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         """
         design = self.design()
         sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
+        if self.kernel is None:
+            warn_of_different_scales(sample.X)
         return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
 
     def design(self) -> KernelDesign:

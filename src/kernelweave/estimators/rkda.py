@@ -6,11 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
-from scipy.sparse import issparse
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels.defaults import as_library, discriminant_library
+from ..kernels.defaults import as_library, discriminant_library, smooth_library
 from ..labels import Partition, partition
 from ..parameters import (
     BOOLEAN,
@@ -26,12 +25,9 @@ from ..parameters import (
     require,
 )
 from ..solvers.result import FitState
-from ..warn import warn_caller
 from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
 from .shared.outputs import KernelClassifier, transduce_classes
 from .shared.sample import bind, read_sample
-
-MAX_DEVIATION_RATIO = 20.0  # of the deviation of a column to that of most, above which scales hardly match
 
 
 class RKDAClassifier(TransformerMixin, KernelClassifier):
@@ -51,8 +47,10 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     Parameters
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
-        The library, of positive semi-definite kernels. None: linear, quadratic, and a family of RBF kernels no narrower
-        than half the mean distance: narrower ones are nearly the identity, and stand in for the ridge.
+        The library, of positive semi-definite kernels. None: linear and RBF kernels of standardised columns, and of
+        columns after a power, where they look like those of a table, each with a unit of its own; else linear,
+        quadratic, and a family of RBF kernels no narrower than half the mean distance: narrower ones are nearly the
+        identity, and stand in for the ridge.
     ridge : float or "learned", default="learned"
         :math:`\lambda`, for kernels of unit trace.
     weighting : {"learned", "uniform", "auto"}, default="learned"
@@ -223,10 +221,9 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         self._refuse_within_scatter()
         sample = read_sample(self._read_rows(X, ("float64",)), partition(y, unlabeled=self.unlabeled), sample_weight)
         options = self._options(sample.partition, sample.labeled_weight)
-        if self.kernels is None:
-            warn_of_different_scales(sample.X)
         n_rows = sample.n_rows if self.unlabeled_scatter else sample.partition.n_labeled
-        library = discriminant_library(as_library(self.kernels), self.n_landmarks, n_rows)
+        given = smooth_library(sample.X) if self.kernels is None else as_library(self.kernels)
+        library = discriminant_library(given, self.n_landmarks, n_rows)
         fit = fit_discriminant(bind(library, sample, self._rng()), sample, options)
         values = fit.centers.decide(fit.expansion(sample.rows.X))
         return self._keep(
@@ -315,16 +312,3 @@ def prior_shares(owner: str, class_prior: Any, labels: Partition, weight: np.nda
     require(owner, "class_prior", class_prior, holds, f"{expected} {classes}")
     shares = np.array(given, dtype=float)
     return shares / shares.sum()
-
-
-def warn_of_different_scales(X: Any) -> None:
-    """Warn where a few columns have far larger deviations than most, so that kernels see these only."""
-    if issparse(X):
-        return
-    deviations = np.nanstd(X, axis=0)
-    deviations = deviations[deviations > 0]
-    if len(deviations) and deviations.max() > MAX_DEVIATION_RATIO * np.median(deviations):
-        warn_caller(
-            f"The columns of X are on different scales: deviations from {deviations.min():.2g} to "
-            f"{deviations.max():.2g}. Kernels see the large ones only; use StandardScaler or MinMaxScaler first."
-        )

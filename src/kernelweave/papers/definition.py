@@ -105,6 +105,8 @@ class Item:
         Where the item departs from the paper: programs nobody has, data that differ, damaged numbers.
     version : int
         Raised when ``run`` changes its results with the same settings.
+    method_versions : mapping
+        The same for single methods, such as those that rest on defaults; 1 where none is given.
     """
 
     kind: Literal["table", "figure"]
@@ -126,19 +128,23 @@ class Item:
     notes: tuple[str, ...] = ()
     outside: bool = False
     version: int = 1
+    method_versions: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
         """``"table 1"``, as cells and records have it."""
         return f"{self.kind} {self.number}"
 
-    def digest(self, fast: bool) -> str:
-        """Return a short hash of all that decides the values of a cell, apart from its name.
+    def digest(self, fast: bool, method: str = "") -> str:
+        """Return a short hash of all that decides the values of a method's cells, apart from their names.
 
         Numbers count to 12 digits, so that the hash of a computed grid is the same on every processor.
         """
         used = dict(self.settings) | (dict(self.fast_settings) if fast else {})
-        text = json.dumps([self.version, fast, _rounded(used)], sort_keys=True, default=repr)
+        parts = [self.version, fast, _rounded(used)]
+        if method in self.method_versions:
+            parts.append(self.method_versions[method])
+        text = json.dumps(parts, sort_keys=True, default=repr)
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     def cells(self, paper: str, trials: int, outside: tuple[str, ...] = ()) -> Iterator[Cell]:

@@ -43,7 +43,7 @@ class Task:
     @property
     def key(self) -> tuple[Any, ...]:
         """What a record must carry to count for this cell."""
-        return (*asdict(self.cell).values(), self.fast, self.item.digest(self.fast))
+        return (*asdict(self.cell).values(), self.fast, self.item.digest(self.fast, self.cell.method))
 
 
 @dataclass(frozen=True)
@@ -159,8 +159,12 @@ def current_records(papers: Iterable[Paper], folder: Path) -> tuple[list[Record]
     n_others = 0
     for paper in papers:
         last = {record_key(record): record for record in read_records(folder / f"{paper.name}.jsonl")}
-        digests = {(item.name, fast): item.digest(fast) for item in paper.items for fast in (False, True)}
-        present = [r for r in last.values() if digests.get((r["item"], r["fast"])) == r["definition"]]
+        items = {item.name: item for item in paper.items}
+        present = [
+            r
+            for r in last.values()
+            if r["item"] in items and items[r["item"]].digest(r["fast"], r["method"]) == r["definition"]
+        ]
         whole = {record["item"] for record in present if not record["fast"]}
         n_others += len(last) - len(present)
         kept += [record for record in present if record["item"] not in whole or not record["fast"]]
@@ -223,7 +227,7 @@ def _compute_numbered(number: int, task: Task) -> tuple[int, Record]:
 
 
 def _name(task: Task) -> Record:
-    return asdict(task.cell) | {"fast": task.fast, "definition": task.item.digest(task.fast)}
+    return asdict(task.cell) | {"fast": task.fast, "definition": task.item.digest(task.fast, task.cell.method)}
 
 
 def _last_byte(file: Any, end: int) -> bytes:

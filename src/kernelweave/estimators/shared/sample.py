@@ -7,12 +7,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.library import KernelLibrary
 from ...labels import Partition
 from ...parameters import is_positive, require
+from ...warn import warn_caller
+
+MAX_DEVIATION_RATIO = 20.0  # of the deviation of a column to that of most, above which scales hardly match
 
 
 @dataclass(frozen=True)
@@ -110,6 +114,19 @@ def bind(library: KernelLibrary, sample: Sample, rng: np.random.Generator, cache
     """Tie the kernels of a library to the rows of a sample."""
     names = None if sample.rows.feature_names is None else sample.rows.feature_names.tolist()
     return library.bind(sample.X, rng, sample.weight, feature_names=names, cache_size=cache_size)
+
+
+def warn_of_different_scales(X: Any) -> None:
+    """Warn where a few columns have far larger deviations than most, so that kernels see these only."""
+    if issparse(X):
+        return
+    deviations = np.nanstd(X, axis=0)
+    deviations = deviations[deviations > 0]
+    if len(deviations) and deviations.max() > MAX_DEVIATION_RATIO * np.median(deviations):
+        warn_caller(
+            f"The columns of X are on different scales: deviations from {deviations.min():.2g} to "
+            f"{deviations.max():.2g}. Kernels see the large ones only; use StandardScaler or MinMaxScaler first."
+        )
 
 
 def keep_labeled(bound: BoundLibrary, sample: Sample) -> tuple[BoundLibrary, Sample]:
