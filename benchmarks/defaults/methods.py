@@ -9,18 +9,15 @@ from sklearn.svm import SVC, SVR
 
 import kernelweave
 
-SEMI_SUPERVISED = ("SSMK", "LapSVM", "TSVM", "TSVMMKL", "RKDA", "LearnedKernel", "Harmonic")
-SUPERVISED = ("MKL", "CGBoost")
-SUPERVISED_REGRESSORS = ("MKL", "CGBoost")
-SEMI_SUPERVISED_REGRESSORS = ("SSMK", "LearnedKernel", "Harmonic")
+CLASSIFIERS = ("SSMK", "LapSVM", "TSVM", "TSVMMKL", "RKDA", "LearnedKernel", "Harmonic", "MKL", "CGBoost")
+REGRESSORS = ("SSMK", "LearnedKernel", "Harmonic", "MKL", "CGBoost")
+SUPERVISED = ("CGBoost",)  # given the labelled rows only
 COSTS, WIDTHS = (0.1, 1.0, 10.0, 100.0), (0.25, 1.0, 4.0)  # of the tuned machines; widths times scikit-learn's "scale"
 
 
 def classifiers():
     """Return {name: function of a draw that predicts its unlabelled rows}."""
-    ours = {name: partly_labeled(getattr(kernelweave, f"{name}Classifier")) for name in SEMI_SUPERVISED}
-    ours |= {name: partly_labeled(getattr(kernelweave, f"{name}Classifier")) for name in SUPERVISED}
-    return ours | {
+    return {name: partly_labeled(getattr(kernelweave, f"{name}Classifier")) for name in CLASSIFIERS} | {
         "SVC, tuned": tuned_svc,
         "SVC, C=10": labeled_only(lambda draw: SVC(C=10.0)),
         "LogisticRegressionCV": labeled_only(logistic_regression),
@@ -31,8 +28,7 @@ def classifiers():
 
 def regressors():
     """Return {name: function of a draw that predicts its unlabelled rows}."""
-    names = (*SEMI_SUPERVISED_REGRESSORS, *SUPERVISED_REGRESSORS)
-    return {name: partly_labeled(getattr(kernelweave, f"{name}Regressor")) for name in names} | {
+    return {name: partly_labeled(getattr(kernelweave, f"{name}Regressor")) for name in REGRESSORS} | {
         "SVR, tuned": tuned_svr,
         "RidgeCV": labeled_only(lambda draw: RidgeCV(np.logspace(-3, 3, 13))),
         "random forest": labeled_only(lambda draw: RandomForestRegressor(300, random_state=0)),
@@ -44,12 +40,12 @@ def partly_labeled(make):
 
     def predict(draw):
         model = make(random_state=0) if "random_state" in make().get_params() else make()
-        if hasattr(make(), "unlabeled") or make.__name__.startswith(tuple(f"{n}R" for n in SEMI_SUPERVISED_REGRESSORS)):
-            y = np.full(len(draw.y), None, dtype=object)
-            y[draw.labeled] = draw.y[draw.labeled]
-            y = y.astype(float) if make.__name__.endswith("Regressor") else y
-            return model.fit(draw.X, y).transduction_[draw.unlabeled]
-        return model.fit(draw.X[draw.labeled], draw.y[draw.labeled]).predict(draw.X[draw.unlabeled])
+        if make.__name__.startswith(SUPERVISED):
+            return model.fit(draw.X[draw.labeled], draw.y[draw.labeled]).predict(draw.X[draw.unlabeled])
+        y = np.full(len(draw.y), None, dtype=object)
+        y[draw.labeled] = draw.y[draw.labeled]
+        y = y.astype(float) if make.__name__.endswith("Regressor") else y
+        return model.fit(draw.X, y).transduction_[draw.unlabeled]
 
     return predict
 

@@ -5,7 +5,7 @@
 
 Errors in % on the unlabelled rows, rmse relative to the standard deviation for numbers; a draw has at most 1000 rows.
 Labels are drawn at random, one for every class at least. Tables are given with standardised columns. Learners that take
-unlabelled rows get all rows, the others the labelled ones. SVC and SVR are tuned by folds over 16 settings. Cells that
+unlabelled rows get all rows, the others the labelled ones (MKL too, before). SVC and SVR are tuned by folds over 16 settings. Cells that
 were computed are kept: a run that was stopped goes on, `--again` computes the chosen ones anew. `--phase` names the
 state of the code that is measured; the tables compare the phases.
 """
