@@ -357,12 +357,20 @@ BAD_DATA = {
     "indefinite": ({"kernels": Sigmoid(5.0, 5.0), "ridge": 1.0}, (X0, Y0), "semi-definite, as RKDAClassifier requires"),
     "not symmetric": ({"kernels": SKEWED}, (X0, Y0), "is not symmetric, and RKDAClassifier needs"),
     "too large": ({"kernels": Linear()}, (1e200 * X0, Y0), r"Linear\(\) gave values that are not finite"),
-    "too large by default": ({}, (1e100 * X0, Y0), r"Polynomial\(\) gave values that are not finite"),
+    "too large for a square": (
+        {"kernels": Polynomial()},
+        (1e100 * X0, Y0),
+        r"Polynomial\(\) gave values that are not finite",
+    ),
     "ridge, exact": ({"kernels": Linear(), "ridge": 1e-300}, (X0, Y0), "ridge is too small beside them"),
     "ridge, joint": ({"kernels": Linear(), "ridge": 1e-20, "formulation": "joint"}, (X0, Y0), "Pass a larger ridge"),
     "ridge, within": ({"kernels": Linear(), "ridge": 1e-20, "scatter": "within"}, (X0, Y0), "Pass a larger ridge"),
     "ridge, alone": ({"ridge": 1e-300}, (np.ones((60, 4)), Y0), "Pass a larger ridge"),
-    "too small": ({}, (1e-150 * X0, Y0), r"Linear\(\) multiplies them, which is too small for a number"),
+    "too small": (
+        {"kernels": Linear()},
+        (1e-150 * X0, Y0),
+        r"Linear\(\) multiplies them, which is too small for a number",
+    ),
 }
 
 

@@ -2,6 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
+from checks.learned_weights import learned_classifier
 from checks.transduction import convex_problem, hinge, ramp
 from sklearn.base import clone
 from sklearn.datasets import make_blobs
@@ -12,7 +13,6 @@ from kernelweave import (
     RBF,
     Linear,
     ManifoldKernel,
-    MKLClassifier,
     TSVMClassifier,
     TSVMMKLClassifier,
 )
@@ -160,7 +160,7 @@ def test_without_cost_of_unlabelled_rows_it_is_the_supervised_machine(C, norm):
     np.testing.assert_allclose(model.decision_function(X), svm.decision_function(X), **CLOSE)
     assert model.certificate_.kind == "duality gap"
     several = TSVMMKLClassifier(PAIR, norm=norm, C=C, C_unlabeled=0, class_prior=None, **EXACT).fit(X, y)
-    supervised = MKLClassifier(PAIR, norm=norm, C=C, **EXACT).fit(X[y >= 0], y[y >= 0])
+    supervised = learned_classifier(PAIR, norm=norm, C=C, **EXACT).fit(X[y >= 0], y[y >= 0])
     assert several.objective_ == pytest.approx(supervised.objective_, rel=1e-8)
     np.testing.assert_allclose(several.decision_function(X), supervised.decision_function(X), atol=1e-3)
     np.testing.assert_allclose(several.weights_, supervised.weights_, atol=1e-3)
@@ -173,7 +173,7 @@ def test_fully_labelled_it_is_the_supervised_machine(n_classes, prior):
         prior = {0: 0.3, 1: 0.3, 2: 0.4}
     X, _, truth = blobs(9, n_classes=n_classes)
     model = TSVMMKLClassifier(PAIR, class_prior=prior, **EXACT).fit(X, truth)
-    supervised = MKLClassifier(PAIR, norm=1.5, C=10.0, **EXACT).fit(X, truth)
+    supervised = learned_classifier(PAIR, norm=1.5, C=10.0, **EXACT).fit(X, truth)
     np.testing.assert_allclose(model.decision_function(X), supervised.decision_function(X), atol=1e-3)
     np.testing.assert_array_equal(model.transduction_, truth)
     assert model.status_ is Status.CONVERGED
@@ -269,7 +269,7 @@ def test_shares_that_agree_and_few_labels_do_not_warn(n_labeled, share):
     X, y, _ = by_class(n_labeled, share)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        TSVMClassifier().fit(X, y)
+        TSVMClassifier(RBF()).fit(X, y)
 
 
 @pytest.mark.parametrize("model", TSVMS, ids=str)
@@ -319,7 +319,9 @@ def test_a_partial_dict_and_a_number_are_the_whole_dict():
     X, y, _ = blobs(19)
     labels = np.where(y < 0, None, np.array(["a", "b"])[y])
     priors = [0.3, {"b": 0.3}, {"a": 0.7}, {"a": 0.7, "b": 0.3}]
-    values = [TSVMClassifier(class_prior=prior, tol=1e-9).fit(X, labels).decision_function(X) for prior in priors]
+    values = [
+        TSVMClassifier(RBF(), class_prior=prior, tol=1e-9).fit(X, labels).decision_function(X) for prior in priors
+    ]
     for other in values[1:]:  # 1 - 0.7 is 0.3 but for rounding
         np.testing.assert_allclose(other, values[0], atol=1e-3)
 
