@@ -369,7 +369,7 @@ BAD_DATA = {
     "too small": (
         {"kernels": Linear()},
         (1e-150 * X0, Y0),
-        r"Linear\(\) multiplies them, which is too small for a number",
+        r"Linear\(\) multiplies them, which is too small",
     ),
 }
 
