@@ -5,9 +5,9 @@
 
 Errors in % on the unlabelled rows, rmse relative to the standard deviation for numbers; a draw has at most 1000 rows.
 Labels are drawn at random, one for every class at least. Tables are given with standardised columns. Learners that take
-unlabelled rows get all rows, the others the labelled ones (MKL too, before). SVC and SVR are tuned by folds over 16 settings. Cells that
-were computed are kept: a run that was stopped goes on, `--again` computes the chosen ones anew. `--phase` names the
-state of the code that is measured; the tables compare the phases.
+unlabelled rows get all rows, the others the labelled ones (before, MKL too). SVC and SVR are tuned by folds over 16
+settings. Cells that were computed are kept: a run that was stopped goes on, `--again` computes the chosen ones anew.
+`--phase` names the state of the code that is measured; the tables compare the phases.
 """
 
 import argparse
