@@ -123,7 +123,7 @@ def test_minus_one_beside_strings_in_an_object_array_is_unlabelled_as_in_scikit_
 
 @pytest.mark.parametrize("make", INTEGER_LIKE.values(), ids=INTEGER_LIKE)
 def test_minus_one_and_one_other_value_are_two_classes_with_a_warning_of_both_ways_out(make):
-    with pytest.warns(UserWarning, match="just -1 and 1") as caught:
+    with pytest.warns(UserWarning, match="only -1 and 1") as caught:
         part = partition(make([-1, 1, 1, -1]))
     assert_array_equal(part.classes, [-1, 1])
     assert part.n_unlabeled == 0
@@ -292,7 +292,7 @@ BAD = {
     "one class": (np.ones(4), r"only one class, \[1.0\] \(4 rows\)"),
     "one class and NaN": (["a", None, "a"], r"only one class, \['a'\]"),
     "one string and -1": (["a", -1, "a"], r"only one class, \['a'\]"),
-    "numbers and strings": ([1, "a", None], "types int, str, which cannot be put in order"),
+    "numbers and strings": ([1, "a", None], "types int, str, which cannot be sorted"),
     "continuous": ([0.5, 1.0, np.nan], "Unknown label type: continuous. y holds 0.5"),
     "continuous beside None": ([0, None, 1.25], "y holds 1.25.*Use a regressor"),
 }
@@ -361,7 +361,7 @@ SPANS = {
 def test_spans_of_time_are_classes_and_no_targets_until_they_are_counted_as_advised(y):
     assert_array_equal(partition(y).codes, [0, 1])  # as dates are
     for several in (False, True):
-        with pytest.raises(ValueError, match=r"y holds .*timedelta.*, but a regressor needs numbers\. Count"):
+        with pytest.raises(ValueError, match=r"y holds .*timedelta.*, but a regressor needs numbers\. Convert"):
             partition_targets(y, several=several)
     seconds = np.asarray(y, "timedelta64[ns]") / np.timedelta64(1, "s")
     assert_array_equal(partition_targets(seconds).targets, [86_400.0, 172_800.0])
@@ -369,7 +369,7 @@ def test_spans_of_time_are_classes_and_no_targets_until_they_are_counted_as_advi
 
 def test_a_span_of_time_beside_a_number_is_no_target():
     for other in (1, 1.5):
-        with pytest.raises(ValueError, match="Count a unit of time"):
+        with pytest.raises(ValueError, match="Convert y to numbers of seconds"):
             partition_targets([other, np.timedelta64(1, "D"), np.timedelta64(2, "D")])
 
 
@@ -405,7 +405,7 @@ def test_where_several_targets_are_allowed_one_is_read_as_ever():
 @pytest.mark.parametrize(
     ("y", "message"),
     [
-        ([[1.0, 2.0], [3.0, None]], "1 rows of y, the first of them row 1, have some targets and lack others"),
+        ([[1.0, 2.0], [3.0, None]], "1 rows of y, the first of them row 1, have only some of their targets"),
         ([[1.0, "b"], [3.0, 2.0]], "column 1 of y holds 'b', but a regressor needs numbers"),
         ([[1.0, np.inf], [3.0, 2.0]], "Input column 1 of y contains infinity"),
         ([[None, NAN], [None, None]], "no labelled row"),

@@ -180,7 +180,7 @@ def partition(y: Any, *, unlabeled: Any = "auto") -> Partition:
     y : array-like of shape (n_samples,)
         Labels: numbers, strings or booleans; NumPy arrays, lists, pandas and polars Series.
     unlabeled : "auto", None or a scalar
-        What marks an unlabelled row, beside NaN, None and NA, which always do. "auto": the rule at the top of
+        What marks an unlabelled row, in addition to NaN, None and NA, which always do. "auto": the rule at the top of
         this module. None: nothing else, so that -1 is a class. Anything else: that value.
 
     Returns
@@ -202,7 +202,7 @@ def partition(y: Any, *, unlabeled: Any = "auto") -> Partition:
         example = float(values[values != np.trunc(values)][0])
         raise ValueError(
             f"Unknown label type: continuous. y holds {example!r}, but a classifier needs classes: whole "
-            "numbers, strings or booleans. Use a regressor, or make classes of y, say with numpy.digitize."
+            "numbers, strings or booleans. Use a regressor, or bin y into classes, for example with numpy.digitize."
         )
     classes, codes = factorize(values, unlabeled=unlabeled)
     _refuse_fewer_than_two(classes, len(values), "y")
@@ -217,7 +217,8 @@ def partition_targets(y: Any, *, several: bool = False) -> TargetPartition:
     y : array-like of shape (n_samples,), or (n_samples, n_outputs) with `several`
         Targets: numbers, and NaN, None or NA where the target is not known. Here -1 is a number.
     several : bool, default=False
-        Whether a row may have several targets. It is unlabelled where all of them are missing; some will not do.
+        Whether a row may have several targets. It is unlabelled where all are missing; a row that lacks only some is an
+        error.
 
     Returns
     -------
@@ -275,7 +276,7 @@ def factorize(values: NDArray[Any], name: str = "y", unlabeled: Any = "auto") ->
         way = "leave these rows out, or write None there and use SSMKClassifier, which learns from them"
         way = way if unlabeled is None else "name it with unlabeled="
         raise ValueError(
-            f"{name} mixes values of the types {kinds}, which cannot be put in order. Convert them to one "
+            f"{name} mixes values of the types {kinds}, which cannot be sorted. Convert them to one "
             f"type, or, if one of them marks the unlabelled rows of y, {way}."
         ) from None
     number = {value: k for k, value in enumerate(ordered)}
@@ -287,7 +288,7 @@ def column(y: Any, name: str = "y") -> NDArray[Any]:
     """y as a one-dimensional array that has lost nothing; one column of shape (n_samples, 1) with a warning."""
     if y is None:
         raise ValueError(
-            f"Learning requires {name} to be passed, but the target {name} is None. Pass one label a row, "
+            f"Learning requires {name} to be passed, but the target {name} is None. Pass one label per row, "
             "and NaN or None where it is not known."
         )
     values = np.empty(0) if issparse(y) else _as_array(y)
@@ -301,8 +302,8 @@ def column(y: Any, name: str = "y") -> NDArray[Any]:
     if values.ndim != 1 or issparse(y):
         what = "a sparse matrix" if issparse(y) else f"an array of shape {values.shape}"
         raise ValueError(
-            f"{name} should be a 1d array, got {what} instead. Pass one label a row; for several outputs fit "
-            "one estimator a column."
+            f"{name} should be a 1d array, got {what} instead. Pass one label per row; for several outputs fit "
+            "one estimator per column."
         )
     return values
 
@@ -319,8 +320,8 @@ def _join_columns(columns: list[NDArray[Any]]) -> tuple[Mask, NDArray[np.float64
     partial = np.flatnonzero(np.any(masks, axis=0) & ~np.all(masks, axis=0))
     if len(partial):
         raise ValueError(
-            f"{len(partial)} rows of y, the first of them row {partial[0]}, have some targets and lack others; a row "
-            "has all of them or none. Fit one estimator a column, or leave out what is known of these rows."
+            f"{len(partial)} rows of y, the first of them row {partial[0]}, have only some of their targets; a row "
+            "must have all or none. Fit one estimator per column, or set all targets of these rows to NaN."
         )
     return masks[0], np.column_stack(values)
 
@@ -334,7 +335,7 @@ def _read_targets(y: Any, name: str) -> tuple[Mask, NDArray[np.float64]]:
     if stranger is not None:
         way = "Convert y to floats, with NaN where a target is not known, or use a classifier."
         if isinstance(stranger, SPANS):
-            way = "Count a unit of time, say seconds: numpy.asarray(y, 'timedelta64[ns]') / numpy.timedelta64(1, 's')."
+            way = "Convert y to numbers of seconds: numpy.asarray(y, 'timedelta64[ns]') / numpy.timedelta64(1, 's')."
         raise ValueError(f"{name} holds {stranger!r}, but a regressor needs numbers. {way}")
     return mask, values.astype(np.float64)
 
@@ -371,9 +372,9 @@ def _find_marked(present: NDArray[Any], any_missing: bool, unlabeled: Any, class
     if minus_one.all() or not minus_one.any() or (others != others[0]).any() or isinstance(others[0], str):
         return minus_one
     warn_caller(
-        f"y holds just -1 and {others[0]}: both are read as classes, and no row as unlabelled. If two "
-        "classes are meant, say so with unlabeled=None, or code them as 0 and 1. If -1 marks unlabelled "
-        "rows, say so with unlabeled=-1, or write NaN or None there; rows of a second class are then needed."
+        f"y holds only -1 and {others[0]}: both are read as classes, and no row as unlabelled. If two "
+        "classes are meant, pass unlabeled=None, or code them as 0 and 1. If -1 marks unlabelled "
+        "rows, pass unlabeled=-1, or write NaN or None there; rows of a second class are then needed."
     )
     return nothing
 
@@ -410,7 +411,7 @@ def _read_values(y: Any, name: str) -> tuple[Mask, NDArray[Any]]:
     else:
         raise ValueError(
             f"{name} has dtype {values.dtype}, but labels are numbers, strings or booleans. Convert bytes "
-            f"with {name}.astype(str); of a structured array pass one column."
+            f"with {name}.astype(str); pass a single column of a structured array."
         )
     present = values[~missing] if missing.any() else values
     if kind == "O":
@@ -449,7 +450,7 @@ def _tidy(values: NDArray[Any], name: str) -> NDArray[Any]:
         if issubclass(each, NOT_A_LABEL):
             raise ValueError(
                 f"{name} holds a value of type {each.__name__}, but labels are numbers, strings or booleans. "
-                "Convert bytes to strings; pass one label a row, and for several outputs fit one estimator a "
+                "Convert bytes to strings; pass one label per row, and for several outputs fit one estimator per "
                 "column."
             )
     boolean = {each: issubclass(each, (bool, np.bool_)) for each in types}

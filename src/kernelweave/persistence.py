@@ -78,9 +78,9 @@ def pack(model: Any, **about: Any) -> bytes:
         raise ValueError(f"This {type(model).__name__} cannot be saved: {error}") from error
     if foreign:
         raise ValueError(
-            f"This {type(model).__name__} holds objects that could not be loaded again: {', '.join(foreign)}. Set "
-            "callback=None, use kernels of kernelweave in place of functions, name classes by strings or numbers; or "
-            "keep the model with pickle."
+            f"This {type(model).__name__} holds objects that load would refuse: {', '.join(foreign)}. Set "
+            "callback=None, use kernels of kernelweave instead of functions, name classes by strings or numbers; or "
+            "save the model with pickle."
         )
     return data
 
@@ -119,7 +119,7 @@ def load_with_about(path: str | os.PathLike[str]) -> tuple[Any, dict[str, Any]]:
 
 
 def require_skops() -> Any:
-    """Return the package that reads and writes the files; without it, say how to install it."""
+    """Return skops, which reads and writes the files; if it is missing, say how to install it."""
     try:
         import skops.io
     except ImportError:
@@ -164,7 +164,7 @@ def _walk_nodes(archive: ZipFile) -> Iterator[dict[str, Any]]:
 
 def _check_sparse(name: str, content: bytes) -> None:
     """Refuse a sparse matrix that is not of the named type, or whose indices point outside of it."""
-    remedy = "the file is damaged or was tampered with; get it anew from where it was written"
+    remedy = "the file is damaged or was changed; copy it again from its source"
     try:
         matrix = load_npz(io.BytesIO(content))
     except Exception as error:  # whatever numpy, scipy and zipfile raise

@@ -143,7 +143,7 @@ def test_of_two_classes_the_second_has_the_positive_values(case):
 @cases("classes", "features", where=takes_unlabeled)
 def test_minus_one_beside_one_class_is_a_class_and_said_at_the_line_that_passed_it(case):
     X, codes = labeled_sample(case)
-    with pytest.warns(UserWarning, match="y holds just -1 and 1") as caught:
+    with pytest.warns(UserWarning, match="y holds only -1 and 1") as caught:
         model = case.model().fit(X, 2 * codes - 1)
     assert [warning.filename for warning in caught] == [__file__]
     assert_close(outputs(model, X), outputs(fitted_fully(case), X), SAME)

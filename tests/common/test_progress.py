@@ -82,7 +82,7 @@ def test_a_limit_warns_with_the_number_and_a_remedy_at_the_line_that_called(case
     model = case.model(**options)
     name = {Status.MAX_ITER: "max_iter", Status.MAX_COLUMNS: "max_columns", Status.MAX_TIME: "max_time"}[status]
     measure = "(Certified relative gap|Relative distance from stationarity)"
-    with pytest.warns(ConvergenceWarning, match=rf"Stopped at {name} .* {measure}: \S+, asked for: .* [A-Z]") as caught:
+    with pytest.warns(ConvergenceWarning, match=rf"Stopped at {name} .* {measure}: \S+, tolerance: .* [A-Z]") as caught:
         model.fit(X, y)
     assert [warning.filename for warning in caught] == [__file__]
     assert model.status_ is status

@@ -87,7 +87,7 @@ def test_rounding_noise_is_not_learned(dtype):
 def test_the_warning_speaks_of_the_worst_class():
     X, truth = load_iris(return_X_y=True)
     with pytest.warns(
-        ConvergenceWarning, match=r"Certified relative gap: .*asked for: 1.00e-06. Raise max_columns"
+        ConvergenceWarning, match=r"Certified relative gap: .*tolerance: 1.00e-06. Raise max_columns"
     ) as seen:
         SSMKClassifier(max_columns=3).fit(X, truth)
     text = str(seen[0].message)

@@ -403,6 +403,6 @@ def test_a_class_of_one_row_cannot_be_left_out():
 def test_columns_of_different_scales_are_warned_of_where_the_kernel_is_the_default(learner):
     X, y, _ = flowers()
     unlike = X * [1, 1, 1e-3, 200]
-    with pytest.warns(UserWarning, match=r"different scales: deviations from 0.0\d+ to .* use StandardS") as caught:
+    with pytest.warns(UserWarning, match=r"scales: standard deviations from 0.0\d+ to .* use StandardS") as caught:
         learner().fit(unlike, y)
     assert caught[0].filename == __file__

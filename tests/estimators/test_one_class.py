@@ -104,8 +104,8 @@ def lopsided(A, B):
 
 
 BAD = {
-    "free offset": ({"intercept": "free"}, "intercept='free'; the chosen margin is the only offset it has"),
-    "penalized offset": ({"intercept": "penalized"}, "the chosen margin is the only offset it has"),
+    "free offset": ({"intercept": "free"}, "intercept='free'; the margin rho is its only offset"),
+    "penalized offset": ({"intercept": "penalized"}, "the margin rho is its only offset"),
     "rkhs with positive": ({"penalty": "rkhs"}, 'penalty="rkhs" with positive=True'),
     "rkhs, indefinite": (
         {"penalty": "rkhs", "positive": False, "kernels": [Linear(), Sigmoid(1.0, -1.0)]},

@@ -308,7 +308,7 @@ def test_the_units_of_columns_do_not_matter():
 def test_kernels_in_place_of_a_ridge_are_warned_of():
     X, y = sample(25)
     narrow = [RBF(100.0), Linear()]
-    with pytest.warns(UserWarning, match=r"almost zero .* above all RBF\(gamma=100.0\) with .* give a ridge"):
+    with pytest.warns(UserWarning, match=r"almost zero .* mostly RBF\(gamma=100.0\) with .* set the ridge"):
         RKDAClassifier(narrow).fit(X, y)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -351,7 +351,7 @@ WITHIN = {"scatter": "within", "ridge": 0.1}
 WEIGHTS = np.linspace(0.5, 1.0, 60)
 SKEWED = FromCallable(lambda A, B: A @ np.triu(np.ones((4, 4))) @ B.T)
 BAD_DATA = {
-    "learned and within": ({"scatter": "within"}, (X0, Y0), "that form takes a number as ridge"),
+    "learned and within": ({"scatter": "within"}, (X0, Y0), "it requires a number as ridge"),
     "within, three": (WITHIN, sample(28, n_classes=3), "for two classes and rows of equal weight; got 3 classes"),
     "within, weights": (WITHIN, (X0, Y0, WEIGHTS), "got 2 classes and different sample weights"),
     "indefinite": ({"kernels": Sigmoid(5.0, 5.0), "ridge": 1.0}, (X0, Y0), "semi-definite, as RKDAClassifier requires"),

@@ -155,7 +155,7 @@ def test_what_was_chosen_is_told(capsys):
 @pytest.mark.parametrize("weighting", ["learned", "uniform", "auto"])
 def test_rows_that_count_for_too_little_are_warned_of(weighting):
     X, y = sample()
-    with pytest.warns(UserWarning, match=r"leaves almost nothing to the kernels .* sum to 1\. Scale them") as caught:
+    with pytest.warns(UserWarning, match=r"outweighs the kernels .* sum to 1\. Scale them") as caught:
         RKDAClassifier(TRIO, weighting=weighting).fit(X, y, sample_weight=np.full(60, 1 / 60))
     assert caught[0].filename == __file__
 

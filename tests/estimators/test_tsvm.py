@@ -23,7 +23,7 @@ from kernelweave.solvers.result import Status
 
 PAIR = [RBF(0.3), Linear()]
 TSVMS = [TSVMClassifier(), TSVMMKLClassifier(PAIR)]
-pytestmark = pytest.mark.filterwarnings("ignore:The labelled rows have the shares")  # some small samples do
+pytestmark = pytest.mark.filterwarnings("ignore:The class shares are")  # some small samples do
 EXACT = {"scale": None, "tol": 1e-9}
 # Stops at a gap of 1e-9, which is quadratic in the distance of the duals: its root, times 1 to 10.
 CLOSE = {"atol": 3e-4}
@@ -247,10 +247,10 @@ def by_class(n_labeled, share=0.85, n=100, distance=4.0, seed=0):
 @pytest.mark.parametrize("model", TSVMS, ids=str)
 def test_labels_drawn_class_by_class_warn(model, prior, n_labeled):
     X, y, _ = by_class(n_labeled)
-    used = "the latter" if prior == "estimated" else "the former"
+    used = "uses the latter" if prior == "estimated" else "uses the former"
     shares = r"\{0: 0\.\d\d, 1: 0\.\d\d\}"
     with pytest.warns(
-        UserWarning, match=rf"have the shares {shares} .* seem to have {shares}.* {used} .*true shares as class_prior"
+        UserWarning, match=rf"class shares are {shares} .* about {shares}.* {used} .*true shares as class_prior"
     ) as caught:
         clone(model).set_params(class_prior=prior).fit(X, y)
     assert caught[0].filename == __file__

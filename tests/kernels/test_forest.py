@@ -369,8 +369,8 @@ def test_recipes_are_values():
         (lambda: ForestKernel(0), "ForestKernel got n_trees=0; expected a whole number, 1 or more"),
         (lambda: ForestKernel(min_samples_leaf=0.1), "min_samples_leaf=0.1; expected a whole number, 1 or more"),
         (lambda: ForestKernel(max_depth=0), "max_depth=0; expected None or a whole number, 1 or more"),
-        (lambda: bound_to(ForestKernel(), np.array([[np.nan]])), r"ForestKernel\(\) met missing values"),
-        (lambda: bound_to(ForestKernel(2), np.eye(3)).against(np.full((2, 3), np.nan)), "met missing values"),
+        (lambda: bound_to(ForestKernel(), np.array([[np.nan]])), r"ForestKernel\(\) found missing values"),
+        (lambda: bound_to(ForestKernel(2), np.eye(3)).against(np.full((2, 3), np.nan)), "found missing values"),
     ],
 )
 def test_what_makes_no_forest_is_refused(make, message):

@@ -53,7 +53,7 @@ def test_a_model_reports_by_source(frame):
 
 
 def test_columns_without_names_are_refused():
-    with pytest.raises(ValueError, match="Groups are read from column names, but 0 is no text"):
+    with pytest.raises(ValueError, match="Groups are read from column names, but 0 is not a string"):
         one_kernel_per_group([0, 1, 2])
     with pytest.raises(ValueError, match="no group of columns"):
         one_kernel_per_group({})

@@ -431,7 +431,7 @@ def test_missing_rows_are_placed_by_the_base_where_it_measures_distances(X):
     assert ManifoldKernel(base, metric="kernel").allows_missing
     assert not ManifoldKernel(base).allows_missing
     assert np.isfinite(bound_to(ManifoldKernel(base, 5, metric="kernel"), X).against(X)).all()
-    with pytest.raises(ValueError, match=r"ManifoldKernel\(.* met missing values"):
+    with pytest.raises(ValueError, match=r"ManifoldKernel\(.* found missing values"):
         bound_to(ManifoldKernel(base, 5), X)
 
 

@@ -169,11 +169,11 @@ def test_one_row_is_a_sample(kernel, expected, X):
 def test_missing_values_are_refused_with_the_remedy(kernel, expected, container, X):
     gap = X.copy()
     gap[2, 1] = np.nan
-    with pytest.raises(ValueError, match=r"met missing values \(NaN\) in X. Impute them before"):
+    with pytest.raises(ValueError, match=r"found missing values \(NaN\) in X. Impute them first"):
         bound_to(kernel, container(gap))
     bound = bound_to(kernel, container(X))
     for evaluate in (bound.against, bound.diag_against):
-        with pytest.raises(ValueError, match="met missing values"):
+        with pytest.raises(ValueError, match="found missing values"):
             evaluate(container(gap))
 
 
@@ -420,7 +420,7 @@ def test_single_precision_has_the_gaussian_kernel_in_any_unit(scale, X):
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("dtype, scale", [(np.float64, 1e-200), (np.float64, 1e-150), (np.float32, 1e-20)])
 def test_products_that_vanish_are_no_linear_kernel(container, dtype, scale, X):
-    with pytest.raises(ValueError, match=r"values up to .* Linear\(\) multiplies them.* in another unit"):
+    with pytest.raises(ValueError, match=r"values up to .* their products are too small .* Rescale the features"):
         bound_to(Linear(), container((X * scale).astype(dtype)))
     for equal in (0.0, scale):  # constant features are no information in any unit
         assert bound_to(Linear(), container(np.full((4, 2), equal, dtype=dtype))).block(WHOLE, WHOLE).shape == (4, 4)

@@ -286,7 +286,7 @@ def test_equal_rows_have_equal_features(n_landmarks, X):
 
 @pytest.mark.parametrize("n_landmarks", [None, 20])
 def test_degrees_that_are_not_positive_are_refused(n_landmarks, X):
-    with pytest.raises(ValueError, match=r"^The kernel Linear\(\) has rows whose values sum to zero or less"):
+    with pytest.raises(ValueError, match=r"^The kernel Linear\(\) has row sums that are not positive"):
         basis_of(Linear(), X, kind="laplacian", n_landmarks=n_landmarks)
     assert basis_of(Linear(), X, kind="kernel", n_landmarks=n_landmarks)[1].n_features == 3
 

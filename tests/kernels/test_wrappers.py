@@ -210,7 +210,7 @@ def test_a_transformer_may_fill_gaps(X):
     assert OnColumns(kernel, [0, 1]).allows_missing
     assert not Preprocessed(PCA(), RBF()).allows_missing
     np.testing.assert_allclose(whole(kernel, X), rbf_kernel(SimpleImputer().fit_transform(X), gamma=0.5), rtol=1e-10)
-    with pytest.raises(ValueError, match="met missing values"):
+    with pytest.raises(ValueError, match="found missing values"):
         bound_to(Preprocessed(StandardScaler(), RBF()), X)
 
 
@@ -429,10 +429,10 @@ def test_sparse_rows_may_be_missing(container, gaps):
 
 
 def test_partly_missing_rows_are_refused(gaps, X_new):
-    with pytest.raises(ValueError, match=r"some but not all of its 4 columns are NaN \(4 rows, the first is row 2\)"):
+    with pytest.raises(ValueError, match=r"only some of its 4 columns are NaN \(4 rows, the first is row 2\)"):
         bound_to(centered(RBF(), slice(0, 4)), gaps)
     X_new[3, 1] = np.nan
-    with pytest.raises(ValueError, match=r"\(1 rows, the first is row 3\). Impute single gaps first"):
+    with pytest.raises(ValueError, match=r"\(1 rows, the first is row 3\). Impute these values first"):
         bound_to(centered(RBF()), gaps).against(X_new)
 
 
@@ -443,7 +443,7 @@ def test_a_source_that_no_row_has_is_refused(X):
 
 
 def test_a_missing_row_needs_a_meaning(gaps):
-    with pytest.raises(ValueError, match="met missing values"):
+    with pytest.raises(ValueError, match="found missing values"):
         bound_to(OnColumns(RBF(), slice(0, 3)), gaps)
 
 

@@ -55,8 +55,8 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         f_i = e_{y_i} \text{ on the labelled rows},
 
     where :math:`W_{ij}` says how similar rows i and j are, and :math:`e_k` is the indicator of class k. So each
-    unlabelled row has the weighted mean of its neighbours: the chance that a random walk from it meets a labelled row
-    of class k first. Classes are then weighted such that their masses are the shares that are expected (class-mass
+    unlabelled row has the weighted mean of its neighbours: the probability that a random walk from it reaches a
+    labelled row of class k first. Classes are then weighted so that their masses are the expected shares (class-mass
     normalisation): :math:`p_{ik} \propto q_k f_{ik} / \sum_{j \text{ unlabelled}} f_{jk}`.
 
     Parameters
@@ -64,12 +64,12 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
     n_neighbors : int, default=5
         Neighbours in the graph, and of a new row.
     kernel : Kernel, optional
-        The similarity of all pairs of rows, :math:`W = K` without its diagonal; not negative, as RBF. Takes memory for
-        four matrices of all rows by all rows. None: the sparse graph of nearest neighbours.
+        The similarity of all pairs of rows, :math:`W = K` without its diagonal; non-negative, such as RBF. Needs memory
+        for four ``n_samples x n_samples`` matrices. None: the sparse graph of nearest neighbours.
     metric : {"auto", "euclidean", "cosine", "power"}, default="auto"
-        Between neighbours. ``"power"``: Euclidean between standardised columns, skewed ones after a power that makes
-        them symmetric. ``"auto"``: cosine where ``X`` is sparse, ``"power"`` where its columns look like those of a
-        table, each in a unit of its own, else Euclidean.
+        Distance between rows. ``"power"``: Euclidean between standardised columns, skewed ones after a power that makes
+        them symmetric. ``"auto"``: cosine where ``X`` is sparse, ``"power"`` where it looks like a table, with a
+        different unit in each column, else Euclidean.
     edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
         Of the edges of the nearest-neighbour graph: :math:`\exp(-d^2 / 2 t^2)` with t the mean length of edges; 1; or
         :math:`\exp(-d_{ij}^2 / t_i t_j)` with :math:`t_i` the distance of row i from its last neighbour.
@@ -81,9 +81,9 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
     max_iter : int, default=10000
         Largest number of steps of conjugate gradients, which solve sparse graphs of more than 1,000 unlabelled rows.
     unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
     random_state : int, RandomState or None, default=None
-        Seed of what kernels draw at random, and of approximate neighbours.
+        Seed of the kernels' random draws, and of approximate neighbours.
 
     Attributes
     ----------
@@ -95,22 +95,22 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
     harmonic_ : ndarray of shape (n_samples, n_classes)
         The harmonic function.
     class_factors_ : ndarray of shape (n_classes,)
-        What it is multiplied by for the masses of the classes, before rows are brought to sum 1.
+        Factors of class-mass normalisation, applied before rows are scaled to sum to 1.
     unreached_ : ndarray
-        Numbers of the rows that no path of edges joins to a labelled one; they have the shares of the classes.
+        Indices of the rows that are disconnected from every labelled row; they get the class shares.
     error_bound_ : float
         Upper bound on the errors of ``harmonic_``, relative to the range of the given values; ``status_`` follows it.
     objective_, certificate_, status_, n_iter_
         The energy; how far a value is from the mean of its neighbours; why the solver stopped; its steps.
     library_ : KernelLibrary
-        Holds ``kernel``; RBF where edges join nearest neighbours, which it does not weigh.
+        Holds ``kernel``, or an RBF that the nearest-neighbour graph does not use.
     n_features_in_, feature_names_in_
 
     Notes
     -----
     A new row has the mean of the harmonic function at its nearest neighbours (with ``kernel``, at all rows), weighted
-    as their edges would be; training rows are new rows to ``predict``. Labels are taken as they are given, hence there
-    are no sample weights: leave out rows that should not count.
+    as their edges would be; training rows are new rows to ``predict``. Given labels are never changed, hence there are
+    no sample weights: leave out rows that should not count.
 
     References
     ----------
@@ -207,12 +207,12 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         \min_f\; \tfrac12 \sum_{ij} W_{ij} \|f_i - f_j\|^2 \quad \text{s.t.} \quad
         f_i = y_i \text{ on the labelled rows},
 
-    as in :class:`HarmonicClassifier`. No predicted number leaves the range of those given.
+    as in :class:`HarmonicClassifier`. Predictions stay within the range of the given numbers.
 
     Parameters
     ----------
     n_neighbors : int, default=10
-        Neighbours in the graph, and of a new row; more than for classes, as means of noisy numbers need.
+        Neighbours in the graph, and of a new row; more than for classes, to average noisy numbers.
     kernel, metric, edge_weights, max_iter, random_state
         As in :class:`HarmonicClassifier`.
     tol : float, default=1e-6
@@ -225,7 +225,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
     harmonic_ : ndarray of shape (n_samples, n_outputs)
         The harmonic function.
     unreached_ : ndarray
-        Numbers of the rows that no path of edges joins to a labelled one; they have the mean of the given numbers.
+        Indices of the rows that are disconnected from every labelled row; they get the mean of the given numbers.
     error_bound_, objective_, certificate_, status_, n_iter_, library_, n_features_in_, feature_names_in_
         As in :class:`HarmonicClassifier`.
 
@@ -390,7 +390,7 @@ def spread_values(graph: Graph, labeled: np.ndarray, values: np.ndarray, tol: fl
     if result.status in REMEDIES:
         warn_caller(
             f"{result.status.value} Bound on the errors of the harmonic function, relative to its range: "
-            f"{result.error:.1e}, asked for: {tol:.1e}. {REMEDIES[result.status]}",
+            f"{result.error:.1e}, tolerance: {tol:.1e}. {REMEDIES[result.status]}",
             ConvergenceWarning,
         )
     return HarmonicFit(
@@ -440,9 +440,9 @@ def _read_similarities(owner: str, kernel: BoundKernel, name: str) -> np.ndarray
     require_finite(np.array([lowest, largest]), name)
     if lowest < 0.0:
         raise ValueError(
-            f"The kernel {name} has negative values, {lowest:.3g} the lowest; {owner} takes them for weights of edges. "
-            "Pass one that has none, such as RBF(), or kernel=None for the graph of nearest neighbours."
+            f"The kernel {name} has negative values, down to {lowest:.3g}; {owner} uses kernel values as edge weights. "
+            "Pass a non-negative kernel, such as RBF(), or kernel=None for the graph of nearest neighbours."
         )
     if not is_symmetric(W, float(np.finfo(K.dtype).eps)):
-        raise ValueError(f"The kernel {name} is not symmetric; {owner} takes its values for weights of edges.")
+        raise ValueError(f"The kernel {name} is not symmetric; {owner} uses its values as edge weights.")
     return W

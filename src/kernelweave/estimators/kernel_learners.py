@@ -58,15 +58,15 @@ class LabelAwareKernelLearner(KernelTransformer):
         Weights that maximise the alignment together; each by its own alignment; or equal ones.
     ridge : float, default=0.0
         Of ``"alignf"``, relative to the squared sizes of the base kernels. With few labels its weights are noisy; a
-        ridge draws them to those of ``"align"``.
+        ridge shrinks them towards those of ``"align"``.
     leave_one_out : bool, default=False
-        Whether a labelled row's own label is left out of its label-aware values. These otherwise know what they are
-        weighed by, and are rated too high. Votes are then means over classes, since without that the row's own class
-        would be one vote short, and wide kernels predict the other one.
+        Whether a labelled row's own label is left out of its label-aware values. Otherwise these already contain the
+        label they are compared with, and get too much weight. Votes are then means over classes, since otherwise the
+        row's own class would be one vote short, and wide kernels would predict the other one.
     normalization : {"degree", "class"}, default="degree"
         As above and in Algorithm 1; or (5): the mean of the kernel over the rows of a class, not divided by degrees.
     extra_kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
-        Whole kernels that join the mixture: the base kernel itself, deformed kernels.
+        Whole kernels added to the mixture: the base kernel itself, deformed kernels.
     n_landmarks : None, "auto" or int, default=None
         Rows that eigenvectors are computed from. None: all, which takes memory for a matrix of all rows. ``"auto"``:
         all of up to 2000 rows, else 1000.
@@ -75,7 +75,7 @@ class LabelAwareKernelLearner(KernelTransformer):
     target : {"auto", "classes", "numbers"}, default="auto"
         What ``y`` holds; ``"auto"``: numbers where it is continuous or has several columns.
     unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
     random_state : int, RandomState or None, default=None
 
     Attributes
@@ -99,11 +99,11 @@ class LabelAwareKernelLearner(KernelTransformer):
 
     Notes
     -----
-    Of two classes the label-aware vectors sum to one (``normalization="degree"``): about its centre each gives the same
+    For two classes the label-aware vectors sum to one (``normalization="degree"``): centred, each gives the same
     kernel, and only the sum of their weights is determined.
 
-    With ``leave_one_out=True`` the kernel of labelled training rows (``kernel_``) is that of their values without their
-    own labels, while ``transform`` treats any row as new; as with scikit-learn's ``TargetEncoder``, the two differ.
+    With ``leave_one_out=True`` the kernel of labelled training rows (``kernel_``) uses their values without their own
+    labels, while ``transform`` treats any row as new; as with scikit-learn's ``TargetEncoder``, the two differ.
 
     References
     ----------
@@ -213,7 +213,7 @@ class LabelAwareKernelLearner(KernelTransformer):
 
 
 class AlignedKernelLearner(KernelTransformer):
-    r"""Learn the non-negative weights with which kernels, or the eigenvectors of one, are most aligned with the labels.
+    r"""Learn non-negative weights of kernels, or of one kernel's eigenvectors, by maximal alignment with the labels.
 
     .. math:: \max_{w \ge 0}\; \frac{\langle K_c(w), (Y Y^\top)_c \rangle}{\|K_c(w)\|_F \|(Y Y^\top)_c\|_F}, \qquad
         K(w) = \sum_p w_p K_p ,

@@ -26,24 +26,24 @@ class LapSVMClassifier(KernelClassifier):
         + \sum_{i \in L} C_i \max(0, 1 - y_i (f(x_i) + b)) ,
 
     where :math:`\mathbf f` are the values at all rows, labelled or not, and :math:`L` is the Laplacian of their
-    nearest-neighbour graph: functions that change along the manifold of the data cost more. It is the machine with the
-    deformed kernel of :class:`ManifoldKernel`, hence convex, and predicts new rows.
+    nearest-neighbour graph: functions that change along the manifold of the data cost more. This is a support vector
+    machine with the deformed kernel of :class:`ManifoldKernel`, hence convex, and predicts new rows.
 
     Parameters
     ----------
     kernel : Kernel, optional
         The base kernel. None: linear where ``X`` is sparse; the sum of RBF kernels on standardised columns and on
-        columns after a power, and of a forest kernel, where columns look like those of a table; else RBF.
+        columns after a power, and of a forest kernel, where ``X`` looks like a table; else RBF.
     C : float or "cv", default=10.0
         Cost of a margin violation. ``"cv"``: 0.1, 1, 10 or 100, as in :class:`MKLClassifier`.
     n_neighbors, degree : int, default=10 and 2
         Neighbours in the graph, and the power p of its Laplacian.
     ratio : float or "cv", default="cv"
-        r, relative to the mean diagonal of the base kernel; 0 leaves it as it is. ``"cv"``: 100, unless with 10 or 0
-        held-out labelled rows are predicted better by more than a standard error. Where rows are noisy, neighbours say
-        little about labels, and the undeformed kernel is better.
+        r, relative to the mean diagonal of the base kernel; 0 leaves it as it is. ``"cv"``: 100, unless 10 or 0
+        predicts held-out labelled rows better by more than a standard error. With noisy features, neighbours say little
+        about labels, and the undeformed kernel is better.
     metric : {"auto", "euclidean", "cosine", "kernel"}, default="auto"
-        Between neighbours. ``"auto"``: that of the kernel where it is precomputed or the default one of a table, cosine
+        Distance between rows. ``"auto"``: that of the kernel if it is precomputed or the default of a table, cosine
         where ``X`` is sparse, else Euclidean.
     n_landmarks : "auto", int or None, default="auto"
         As in :class:`ManifoldKernel`.
@@ -55,11 +55,11 @@ class LapSVMClassifier(KernelClassifier):
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
     unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel at the labelled rows is kept.
     random_state : int, RandomState or None, default=None
-        Seed of folds, and of what kernels draw at random.
+        Seed of folds, and of the kernels' random draws.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class LapSVMClassifier(KernelClassifier):
     C_, ratio_ : float
         What was used.
     cv_results_ : dict
-        What folds compared, as in scikit-learn's ``GridSearchCV``; empty where nothing was to choose.
+        Results of the cross-validation, as in scikit-learn's ``GridSearchCV``; empty if nothing was chosen.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
     expansion_, intercept_, support_, dual_coef_, n_evaluations_, objective_, certificate_, status_, history_, n_iter_

@@ -58,17 +58,17 @@ class MKLClassifier(KernelClassifier):
     Parameters
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
-        The library, of positive semi-definite kernels. ``None``: the views of :func:`table_library` where columns look
-        like those of a table, each with a unit of its own; else linear, quadratic, and a family of RBF kernels around
+        The library, of positive semi-definite kernels. ``None``: the views of :func:`table_library` where ``X`` looks
+        like a table, with a different unit in each column; else linear, quadratic, and a family of RBF kernels around
         the mean squared distance. :func:`one_kernel_per_group` makes one for several sources.
     C : float, "cv" or "learned", default="cv"
-        Cost of a margin violation. ``"cv"``: 10, unless with 0.1, 1 or 100 held-out labelled rows are predicted better
-        by more than a standard error (three times five folds; 10 where there are too few rows for them).
-        ``"learned"``, with the squared hinge and learned weights: the identity joins the kernels, and its weight
-        :math:`w_0` against theirs gives :math:`C = (1 - w_0) / w_0`.
+        Cost of a margin violation. ``"cv"``: 10, unless 0.1, 1 or 100 predicts held-out labelled rows better by more
+        than a standard error (5-fold cross-validation, repeated three times; 10 where there are too few rows).
+        ``"learned"``, with the squared hinge and learned weights: the identity is added to the kernels, and its weight
+        :math:`w_0` gives :math:`C = (1 - w_0) / w_0`.
     loss : {"hinge", "squared_hinge"}, default="hinge"
     norm : float, default=1
-        1: the weights sum to one, and most are zero. ``p > 1``: :math:`\|w\|_p \le 1`, and none is.
+        1: the weights sum to one, and most are zero. ``p > 1``: :math:`\|w\|_p \le 1`, and none is zero.
     scale : {"trace", "variance"} or None, default="trace"
         :math:`s_k`. ``"trace"``: the mean diagonal of the centred kernel, so that all kernels have the same spread in
         their feature spaces. ``"variance"``: the rms entry of the centred kernel. ``None``: 1.
@@ -80,8 +80,8 @@ class MKLClassifier(KernelClassifier):
         For more than two classes, each against the rest: whether all machines share one set of learned weights, or each
         has its own.
     solver : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}, default="newton"
-        Newton's method takes a handful of machines. The others have the same optimum and are there to compare: they
-        take many, and may not get below a relative gap of 1e-3 ("group_lasso") or 1e-7 ("reduced_gradient").
+        Newton's method trains only a few machines. The others have the same optimum and serve as comparison: they train
+        many, and may stall at a relative gap of 1e-3 ("group_lasso") or 1e-7 ("reduced_gradient").
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, default=1000
@@ -91,11 +91,11 @@ class MKLClassifier(KernelClassifier):
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel matrices are kept.
     callback : callable, optional
-        ``callback(state)`` after each step, with a :class:`FitState`; a true answer stops the fit.
+        ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
     verbose : int, default=0
         1 prints a line for each step.
     random_state : int, RandomState or None, default=None
-        Seed of what kernels draw at random.
+        Seed of the kernels' random draws.
 
     Attributes
     ----------
@@ -105,14 +105,14 @@ class MKLClassifier(KernelClassifier):
     kernel_weights_ : list of dict
         Name, source and weight of each kernel (the mean over classes where each has its own).
     source_weights_ : dict
-        Sum of the weights by source. Among kernels that are nearly the same the weight of one is arbitrary; that of
-        their source is not.
+        Sum of the weights by source. Among nearly identical kernels the weight of each is arbitrary; that of their
+        source is not.
     weighting_ : {"learned", "uniform"}
         How the weights were found.
     C_ : float or ndarray of shape (n_classes,)
         The cost used, or learned.
     cv_results_ : dict
-        What folds compared, as in scikit-learn's ``GridSearchCV``; empty where nothing was to choose.
+        Results of the cross-validation, as in scikit-learn's ``GridSearchCV``; empty if nothing was chosen.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
     expansion_ : KernelExpansion
@@ -123,14 +123,14 @@ class MKLClassifier(KernelClassifier):
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Signed duals.
     n_evaluations_ : int
-        Kernel values that the prediction of one row costs.
+        Kernel evaluations needed to predict one row.
     objective_ : float or ndarray of shape (n_classes,)
         J at the weights, summed over classes that share them.
     certificate_ : Certificate
         Proven duality gap (``gap``, ``relative``).
     status_ : Status
     history_ : list of dict
-        One record a step.
+        One record per step.
     n_iter_, n_solves_ : int
         Steps over the weights, and machines trained.
     library_ : KernelLibrary
@@ -141,7 +141,8 @@ class MKLClassifier(KernelClassifier):
     Notes
     -----
     The hinge is SM1, the squared hinge SM2, and ``C="learned"`` SM2_C of the RKDA paper's Table 1. All kernels are kept
-    in memory; what would not fit is refused. Probabilities come from scikit-learn's ``CalibratedClassifierCV``.
+    in memory; a fit that would exceed it raises MemoryError. Probabilities come from scikit-learn's
+    ``CalibratedClassifierCV``.
 
     References
     ----------

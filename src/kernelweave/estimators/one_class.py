@@ -20,7 +20,7 @@ BORDER_ROUNDING = 1e-9  # of the largest value: rows on the border are inside, w
 
 
 class CGBoostOneClass(OutlierMixin, KernelEstimator):
-    r"""Tell rows that are unlike the training rows, with a mixture of kernels and a certificate.
+    r"""Detect rows that are unlike the training rows, with a mixture of kernels and a certificate.
 
     A function :math:`f(x) = \sum_p \sum_j \alpha_j^p K_p(x, x_j)` is to be large on most training rows,
 
@@ -32,30 +32,30 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
     which is the nu-form of :class:`CGBoostClassifier` with every label one. Its Lagrangian is linear in :math:`\rho`,
     so the duals :math:`u` sum to one, and :math:`0 \le u_i \le 1/(\nu n)`; the dual is to minimise the largest score
     :math:`\sum_i u_i K_{ij}` (l1) or half the sum of squared scores (l2). With ``penalty="rkhs"`` and one kernel it is
-    the one-class SVM. There is no offset beside :math:`\rho`: with one, both could grow for ever.
+    the one-class SVM. There is no offset other than :math:`\rho`: with one, the problem would be unbounded.
 
     Parameters
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library. ``None``: a family of RBF kernels around the mean squared distance, of standardised columns where
-        these look like the columns of a table; kernels that grow with distance, such as linear and polynomial ones,
-        would call far rows the most usual.
+        ``X`` looks like a table; kernels that grow with distance, such as linear and polynomial ones, would rate
+        distant rows as the most typical.
     nu : float, default=0.1
         At most this share of the training rows lies outside, at least this share outside or on the border.
     penalty : {"l1", "l2", "rkhs"}, default="l1"
     positive : bool, default=True
         Whether coefficients must not be negative; must be False with ``penalty="rkhs"``.
     intercept : None
-        There is none; the parameter is here for the family's sake.
+        There is none; the parameter exists for consistency with the other mixtures.
     column_scale : {"std", "norm"} or None, default=None
-        As in :class:`CGBoostClassifier`; dividing a column by its size would favour centres at the rim.
+        As in :class:`CGBoostClassifier`; dividing a column by its size would favour centres at the edge of the data.
     pricing, centers, max_columns, max_time, tol, cache_size, n_jobs, callback, verbose, random_state
         As in :class:`CGBoostClassifier`.
 
     Attributes
     ----------
     offset_ : float
-        The chosen margin :math:`\rho`, less its rounding; ``decision_function`` is ``score_samples`` minus it.
+        The margin :math:`\rho`, minus a rounding tolerance; ``decision_function`` is ``score_samples`` minus it.
     expansion_, intercept_, kernel_usage_, n_columns_, n_evaluations_, objective_, certificate_, status_, history_
         As in :class:`CGBoostClassifier`.
     n_iter_, dual_coef_, candidates_, library_, n_features_in_, feature_names_in_
@@ -135,8 +135,8 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         self._check_parameters()
         if self.intercept is not None:
             raise ValueError(
-                f"CGBoostOneClass got intercept={self.intercept!r}; the chosen margin is the only offset it has, and "
-                "with another one the problem has no solution. Leave intercept=None."
+                f"CGBoostOneClass got intercept={self.intercept!r}; the margin rho is its only offset, and "
+                "with another one the problem is unbounded. Leave intercept=None."
             )
         owner, rng = type(self).__name__, self._rng()
         rows = self._read_rows(X, precisions(self.penalty))

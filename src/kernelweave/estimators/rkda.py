@@ -38,58 +38,60 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
 
     .. math:: \min_w\; F(w) = \operatorname{tr} H^\top M(w)^{-1} H \quad \text{s.t.} \quad w \ge 0,\; \sum_i w_i = 1
 
-    makes the largest ratio of scatter between classes to regularised total scatter as large as can be: (34) of the
-    paper divided by :math:`\lambda`. Where the ridge is learned, :math:`I/m` is one of the :math:`B_i` and there is no
-    :math:`\lambda`: (41). The paper solves semidefinite programs; this is the same problem, smooth and convex, solved
-    by Newton's method to a certified gap. Projections are :math:`\sum_i w_i b_i(x)^\top M^{-1} H U`, with :math:`U` the
-    eigenvectors of :math:`H^\top (I - \lambda M^{-1}) H`; a row belongs to the class whose centroid is nearest.
+    maximises the largest ratio of between-class scatter to regularised total scatter: (34) of the paper divided by
+    :math:`\lambda`. Where the ridge is learned, :math:`I/m` is one of the :math:`B_i` and there is no :math:`\lambda`:
+    (41). The paper solves semidefinite programs; this is the same problem, smooth and convex, solved by Newton's method
+    to a certified gap. Projections are :math:`\sum_i w_i b_i(x)^\top M^{-1} H U`, with :math:`U` the eigenvectors of
+    :math:`H^\top (I - \lambda M^{-1}) H`; a row belongs to the class whose centroid is nearest.
 
     Parameters
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library, of positive semi-definite kernels. None: linear and RBF kernels of standardised columns, and of
-        columns after a power, where they look like those of a table, each with a unit of its own; else linear,
+        columns after a power, where ``X`` looks like a table, with a different unit in each column; else linear,
         quadratic, and a family of RBF kernels no narrower than half the mean distance: narrower ones are nearly the
-        identity, and stand in for the ridge.
+        identity, and act as a ridge.
     ridge : float or "learned", default="learned"
         :math:`\lambda`, for kernels of unit trace.
     weighting : {"learned", "uniform", "auto"}, default="learned"
         ``"uniform"``: equal weights; a ridge that is learned is the best with :math:`w_i = s, w_0 + s = 1`, and with
         ``unlabeled_scatter`` the best with :math:`w_0 + \sum_i w_i = 1`.
-        ``"auto"``: learned, unless equal ones predict labelled rows by the others better, by more than a standard error
-        of the squared errors; for rows of many columns or classes, see the notes.
+        ``"auto"``: learned, unless equal ones predict held-out labelled rows better, by more than a standard error of
+        the squared errors; for many columns or classes, see the notes.
     formulation : {"exact", "joint"}, default="exact"
-        ``"joint"``: one matrix inequality for all classes, (37), an upper bound whose optimum differs; for fidelity.
+        ``"joint"``: one matrix inequality for all classes, (37), an upper bound whose optimum differs; to reproduce the
+        paper.
     scatter : {"total", "within"}, default="total"
         ``"within"``: the form of Kim et al., (3)-(10), for two classes and a given ridge; its objective is maximised.
     class_prior : None, "labeled", dict or array-like, default=None
-        Shares of the classes, with which they compete as normal distributions of equal variance about centroids; both
-        are measured at labelled rows that are projected by the others. ``"labeled"``: the shares of the labelled
-        rows. None: the nearest centroid of the rows as they are projected by all, whatever the shares.
+        Prior shares of the classes, modelled as normal distributions of equal variance around centroids; variance and
+        centroids are estimated from held-out projections of labelled rows. ``"labeled"``: the shares of the labelled
+        rows. None: the nearest centroid of the projected training rows, whatever the shares.
     threshold : {"midpoint", "calibrated"}, default="midpoint"
-        For two classes: between the centroids (moved by ``class_prior``), or where labelled rows make the fewest
-        errors when each is predicted by the others.
+        For two classes: between the centroids (moved by ``class_prior``), or where held-out predictions of labelled
+        rows make the fewest errors.
     n_landmarks : "auto", int or None, default="auto"
-        Rows that each kernel's functions are spanned by. ``"auto"``: all up to 5000 rows, above so many that all
-        kernels together have 2000 features. None: all. They save time where all kernels together have fewer than rows.
+        Rows that each kernel's functions are spanned by. ``"auto"``: all up to 5000 rows; above, as many as give all
+        kernels together 2000 features. None: all. They save time where all kernels together have fewer features than
+        rows.
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int, default=100
     unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. Kernels know all rows (for widths, landmarks, graphs); what is learned
-        is learned from labelled ones.
+        What marks an unlabelled row in ``y``. Kernels use all rows (for widths, landmarks, graphs); weights and ridge
+        are learned from labelled rows.
     unlabeled_scatter : bool, default=False
-        Whether unlabelled rows, too, make up the mean and the total scatter, as rows of no class: their indicators are
-        zero, so that directions in which they vary count less, those between the classes among them. It takes the time
-        of a fit in which all rows are labelled, and rarely makes fewer errors.
+        Whether the mean and the total scatter include unlabelled rows, as rows of no class: their indicators are zero,
+        so that directions in which they vary count less, including those between the classes. It takes as long as a fit
+        with all rows labelled, and rarely reduces the error.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel matrices are kept.
     callback : callable, optional
-        ``callback(state)`` after each step, with a :class:`FitState`; a true answer stops the fit.
+        ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
     verbose : int, default=0
         1 prints a line for each step.
     random_state : int, RandomState or None, default=None
-        Seed of what kernels draw at random.
+        Seed of the kernels' random draws.
 
     Attributes
     ----------
@@ -97,12 +99,12 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     weights_ : ndarray of shape (n_kernels,)
         Of the kernels, in library order; they sum to one.
     ridge_ : float
-        The ridge with which a fit with a given ridge has the same optimum.
+        The ridge; a fit with it as ``ridge`` has the same optimum.
     scalings_ : ndarray of shape (n_samples, n_components)
         Coefficients of the discriminant directions, of unit regularised variance; zero for ignored rows.
     centroids_ : ndarray of shape (n_classes, n_components)
-        Of the labelled rows' projections; where ``class_prior`` is given, as far from the mean of all as rows get that
-        are projected by the others. With ``unlabeled_scatter`` they come nearer to it by one factor for all.
+        Of the labelled rows' projections; where ``class_prior`` is given, shrunk towards the overall mean to match
+        held-out projections. With ``unlabeled_scatter`` and no prior they are shrunk by one factor for all.
     class_prior_ : ndarray of shape (n_classes,)
     threshold_ : float
         What the decision value is compared with, for two classes; it is part of :meth:`decision_function`.
@@ -117,15 +119,15 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     n_solves_ : int
         Cholesky factorisations.
     intercept_ : ndarray of shape (n_components,)
-        What is added to the projections, so that their mean over the training rows is zero.
+        Added to the projections, so that their mean over the training rows is zero.
 
     Notes
     -----
     Columns should be on one scale: standardise them, or bring them to [0, 1]. There is a warning where they are not.
-    Learned weights tend to the narrowest kernel, and with many columns or classes to too large a ridge. On 13 sets of
-    30 to 784 columns, with 200 training rows or fewer, ``weighting="auto"`` was right on 1.7 % of the rows more than
-    ``"learned"`` (13 % on BCI, 3 % on COIL20); on the paper's nine sets on 0.2 % less.
-    The paper's (19)-(23) lose the 1/m of (14); the ridge here is that of :math:`M` above.
+    Learned weights tend to favour the narrowest kernel, and with many columns or classes too large a ridge. On 13 data
+    sets of 30 to 784 columns, with 200 training rows or fewer, ``weighting="auto"`` was 1.7 points more accurate than
+    ``"learned"`` (13 on BCI, 3 on COIL20), and 0.2 points less on the paper's nine sets. The paper's (19)-(23) lose the
+    1/m of (14); the ridge here is that of :math:`M` above.
 
     References
     ----------
@@ -262,7 +264,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
             For two classes, that of ``classes_[1]`` against ``classes_[0]``.
         """
         if split:
-            raise ValueError("RKDAClassifier compares distances, which are no sum over kernels; split must be False.")
+            raise ValueError("RKDAClassifier compares distances, which are not sums over kernels; split must be False.")
         projected = self._outputs(X)
         centers = NearestCentroid(self.centroids_, self.class_prior_, self.threshold_, self._spread)
         values = centers.decide(projected)
@@ -279,7 +281,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         if self.scatter == "within" and not (fits and self.formulation == "exact" and self.threshold == "midpoint"):
             raise ValueError(
                 f'{type(self).__name__} got scatter="within" with ridge={self.ridge!r}, weighting={self.weighting!r}, '
-                f"formulation={self.formulation!r} and threshold={self.threshold!r}; that form takes a number as "
+                f"formulation={self.formulation!r} and threshold={self.threshold!r}; it requires a number as "
                 'ridge, weighting="learned" or "uniform", formulation="exact" and threshold="midpoint".'
             )
 

@@ -18,7 +18,7 @@ from .shared.transduction import SHARES_FROM_DATA, TRANSDUCTION_CONSTRAINTS, Tra
 
 
 class TSVMClassifier(KernelClassifier):
-    r"""Classify with a transductive support vector machine: boundaries keep away from unlabelled rows, too.
+    r"""Classify with a transductive support vector machine: boundaries avoid unlabelled rows, too.
 
     .. math::
         \min_{f, b}\; \tfrac12 \|f\|^2 + C \sum_{i \in L} H_1(y_i g(x_i))
@@ -26,7 +26,7 @@ class TSVMClassifier(KernelClassifier):
         \quad \text{s.t.} \quad \tfrac1u \textstyle\sum_{i \in U} g(x_i) = r ,
 
     with :math:`g = f + b`, the hinge :math:`H_s(z) = \max(0, s - z)` and the ramp :math:`R_s = H_1 - H_s`. It is not
-    convex. The concave-convex procedure replaces what is subtracted by its tangents and solves machines in which each
+    convex. The concave-convex procedure replaces the concave part by its tangents and solves machines in which each
     unlabelled row occurs with both signs, until a point minimises its own convex problem.
 
     Parameters
@@ -36,29 +36,29 @@ class TSVMClassifier(KernelClassifier):
         landmarks. A :class:`ManifoldKernel` adds the manifold assumption.
     C : float or "cv", default=10.0
         Cost of a margin violation, for a kernel of unit spread (``scale``). ``"cv"``: 1, 10 or 100 by cross-validation
-        of the labelled rows, the unlabelled ones always there; 10 unless another makes fewer errors by more than a
+        on the labelled rows, with all unlabelled rows in training; 10 unless another makes fewer errors by more than a
         standard error.
     C_unlabeled : float, optional
         Cost :math:`C^*` of unlabelled rows; None: ``C``.
     ramp : float or "cv", default=0.4
         Where the ramp ends, ``0 <= ramp < 1``; s above. ``"cv"``: 0.2 or 0.4, as with ``C``.
     class_prior : "estimated", "labeled", None, float or dict, default="estimated"
-        Shares of the classes among unlabelled rows, which fix their mean output, r = 2 share - 1. ``"estimated"``: by
-        labels and what a regression on them says of unlabelled rows, shrunk to equal shares where there are few labels
-        a class; see the notes. ``"labeled"``: those of the labelled rows, which is *wrong, and ruins the result,* if
-        labels were drawn class by class. None: no constraint. A number: the share of ``classes_[1]``. A dict:
-        ``{class: share}``.
+        Shares of the classes among unlabelled rows, which fix their mean output, r = 2 share - 1. ``"estimated"``: from
+        the labels and a regression's predictions for unlabelled rows, shrunk towards equal shares where classes have
+        few labels; see the notes. ``"labeled"``: those of the labelled rows, which is *wrong, and ruins the result,* if
+        labels were drawn class by class. None: no constraint. A number: the share of ``classes_[1]``. A dict: shares by
+        class.
     scale : {"trace", "variance"} or None, default="trace"
         What the kernel is divided by, as in :class:`MKLClassifier`.
     annealing : bool, default=True
-        Whether unlabelled rows first cost a sixteenth of theirs, then twice that, and so on.
+        Whether the cost of unlabelled rows starts at a sixteenth of ``C_unlabeled`` and doubles at each stage.
     n_restarts : int, default=0
-        Further descents, from machines that give labelled rows random weights; the best objective is kept.
+        Further fits, started from machines with random weights of labelled rows; the best objective is kept.
     safe : bool, default=False
-        Whether to leave unlabelled rows out, ``status_`` saying so, unless with them fewer labelled rows are wrong that
-        are held out in folds, by more than half a standard error. It promises no more than that: folds of few labels
-        see large differences only, and have the classes in the shares of the labels. Where a class has one labelled row
-        there are no folds, and unlabelled rows are left out, with a warning.
+        Whether to ignore unlabelled rows (``status_`` then says so) unless they reduce the error on held-out labelled
+        rows by more than half a standard error. It guarantees no more than that: folds of few labels detect large
+        differences only, and have the class shares of the labels. Where a class has one labelled row there are no
+        folds, and unlabelled rows are ignored, with a warning.
     tol : float, default=1e-4
         Relative accuracy of the convex machines, and distance from stationarity.
     max_iter : int, default=100
@@ -66,15 +66,15 @@ class TSVMClassifier(KernelClassifier):
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
     unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel matrix is kept.
     callback : callable, optional
-        ``callback(state)`` after each step, with a :class:`FitState`; a true answer stops the fit.
+        ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
     verbose : int, default=0
         1 prints a line for each step.
     random_state : int, RandomState or None, default=None
-        Seed of restarts, folds and what kernels draw at random.
+        Seed of restarts, folds and the kernels' random draws.
 
     Attributes
     ----------
@@ -88,14 +88,14 @@ class TSVMClassifier(KernelClassifier):
         more than the accuracy of the machines.
     certificate_ : Certificate
         Of stationarity: how far the point can be from the minimum of its own convex problem. It says nothing about
-        other valleys.
+        other local minima.
     C_, C_unlabeled_, ramp_ : float
         The costs and the end of the ramp that were used.
     class_prior_ : ndarray of shape (n_classes,) or None
-        The shares that unlabelled rows were given; None where there was no constraint.
+        The class shares used for unlabelled rows; None without constraint.
     cv_results_ : dict
         Accuracy in the folds for each ``C``, ``C_unlabeled`` and ``ramp`` that cross-validation compared, as in
-        scikit-learn's ``GridSearchCV``; folds count by their held-out rows. Empty where nothing was to choose.
+        scikit-learn's ``GridSearchCV``; folds are weighted by their held-out rows. Empty if nothing was chosen.
     expansion_, intercept_, support_, dual_coef_, n_evaluations_, status_, history_, n_iter_, n_solves_, weights_
         As in :class:`MKLClassifier`.
     kernel_weights_, source_weights_, library_, n_features_in_, feature_names_in_
@@ -103,17 +103,16 @@ class TSVMClassifier(KernelClassifier):
 
     Notes
     -----
-    Where all outputs are within s at the start of a stage the ramps are flat, and the descent would end where it
-    starts; outputs are then taken relative to their median (``history_`` has ``stretched``). The balance is eliminated
-    by centring kernels at the unlabelled rows, so that it holds to rounding.
+    Where all outputs are within s at the start of a stage, the ramps are flat and the descent could not move; outputs
+    are then taken relative to their median (``history_`` has ``stretched``). The balance is eliminated by centring
+    kernels at the unlabelled rows, so that it holds to rounding.
 
-    Shares of the classes matter more than anything else here: with 50 labels of the ten digits of USPS, drawn at
-    random, 25 % are wrong with those of the labelled rows, and 19 % with the true ones. The estimate compares the
-    mean outputs of kernel ridge regression on the labels at both parts (each labelled row without its own). Where
-    these differ no more than random draws do, the difference corrects the shares of the labelled rows, and what is
-    left of their variance moves them towards equal ones. Where they differ by more, labels were drawn otherwise,
-    and the shares are those that explain the difference; a warning says so where they are far from those of the
-    labels.
+    Class shares matter more than any other setting: with 50 labels of the ten digits of USPS, drawn at random, the
+    error is 25 % with those of the labelled rows, and 19 % with the true ones. The estimate compares the mean outputs
+    of kernel ridge regression on the labels at both parts (each labelled row without its own). Where these differ no
+    more than random draws do, the difference corrects the shares of the labelled rows, and their remaining variance
+    shrinks them towards equal ones. Where they differ by more, labels were not drawn at random, and the shares are
+    those that explain the difference; a warning says so where they are far from those of the labels.
 
     References
     ----------
@@ -212,18 +211,18 @@ class TSVMMKLClassifier(KernelClassifier):
         \tfrac1u \textstyle\sum_{i \in U} g(x_i) = r ,
 
     with :math:`g = \sum_k f_k + b`: problem (2) of the paper, where p is 1, solved by its Algorithm 1. Kernels that
-    follow the manifold of the rows join plain ones, so that cluster and manifold assumption meet in one model, which
-    predicts new rows. Weights start each convex problem where the last one left them.
+    follow the manifold of the rows join plain ones, which combines the cluster and manifold assumptions in one model
+    that predicts new rows. Each convex problem starts from the last weights.
 
     Parameters
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library, of positive semi-definite kernels. None: an RBF kernel and four mild deformations of it (20 and 50
         neighbours, degrees 2 and 5, ratio 1); where ``X`` is sparse a linear one, with cosine neighbours. Above 4000
-        rows all rest on 1000 landmarks, and no matrix of all rows is formed.
+        rows all use 1000 landmarks, and no matrix of all rows is formed.
     norm : float, default=1.5
         Of the weights, at most 1. ``p > 1``: no weight is zero. 1, as in the paper: they sum to one, and one kernel
-        tends to take all, that with the strongest deformation rather than the most accurate one.
+        tends to get all the weight, the most deformed rather than the most accurate one.
     weighting : {"learned", "uniform"}, default="learned"
         ``"uniform"``: equal weights, nothing learned.
     share_weights : bool, default=True
@@ -254,8 +253,8 @@ class TSVMMKLClassifier(KernelClassifier):
     Notes
     -----
     The paper's normaliser :math:`a_k` is the trace; with ``scale="trace"`` it is the trace of the centred kernel over
-    the number of rows, so that ``C`` here is the paper's divided by that number. Keep pools small and their
-    deformations mild: the margin, which chooses the weights, favours strong ones.
+    the number of rows, so that ``C`` here is the paper's divided by that number. Use few kernels with mild
+    deformations: the margin, which determines the weights, favours strong ones.
 
     References
     ----------

@@ -37,7 +37,7 @@ class Scaled(Kernel):
         if not (math.isfinite(self.factor) and self.factor > 0):
             raise ValueError(
                 f"A kernel was multiplied by {self.factor!r}; only a positive finite number keeps it a kernel. "
-                "For differences of kernels give both to the library: the mixture chooses the signs."
+                "For a difference of kernels, put both into the library: a mixture chooses the signs."
             )
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:

@@ -27,7 +27,7 @@ from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.sparsefuncs import mean_variance_axis
 
 # Scalers of scikit-learn take columns of such values for constant ones.
-UNIT_ADVICE = "Measure the features in another unit, such as X / numpy.abs(X).max(), before any other scaling."
+UNIT_ADVICE = "Rescale the features, for example to X / numpy.abs(X).max(), before any other scaling."
 ROW_BLOCK = 8192  # rows read at a time
 MAX_MEDIAN_ROWS = 2000  # 2 million pairs: the median is then known to about 0.1 %
 EPS = float(np.finfo(np.float64).eps)
@@ -66,8 +66,8 @@ def reference_gamma(reference: str, X: Any, rng: np.random.Generator, sample_wei
         return 1.0
     kind = "small" if largest < 1.0 else "large"
     raise ValueError(
-        f"X has values up to {largest:.1e} in size; squares of distances are too {kind} for a number, so that no "
-        f"bandwidth can be taken from them. {UNIT_ADVICE}"
+        f"X has values up to {largest:.1e} in size; squared distances are too {kind} for floating point, so no "
+        f"bandwidth can be computed from them. {UNIT_ADVICE}"
     )
 
 

@@ -107,7 +107,7 @@ class SpectralKernel(Kernel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class ClusterKernel(SpectralKernel):
-    r"""A kernel in which rows of one cluster are alike: the base's leading eigenvectors, with changed eigenvalues.
+    r"""A kernel in which rows of one cluster are similar: the base's leading eigenvectors, with changed eigenvalues.
 
     .. math:: \tilde k(x, z) = s \sum_{k=1}^q r(\lambda_k) \, v_k(x) \, v_k(z), \qquad
        D^{-1/2} K D^{-1/2} = \sum_k \lambda_k v_k v_k^\top,
@@ -118,7 +118,7 @@ class ClusterKernel(SpectralKernel):
     Parameters
     ----------
     base : Kernel
-        Symmetric, with positive row sums. A narrow RBF sees the clusters: try multiples of 10 and more.
+        Symmetric, with positive row sums. A narrow RBF resolves the clusters: try multiples of 10 and more.
     transform : {"linear", "step", "polynomial"}, default="linear"
         :math:`r(\lambda) = \lambda`, 1, or :math:`\lambda^p`, of the eigenvectors that are kept. The last is what
         :math:`p` steps of a random walk along the data reach.
@@ -129,15 +129,15 @@ class ClusterKernel(SpectralKernel):
     n_landmarks : "auto", int or None, default="auto"
         Rows that the base's eigenvectors are computed from. None: all, which is exact and takes memory for an
         ``n_rows x n_rows`` matrix. Fewer: the base is replaced by its Nystroem approximation from the rows nearest to
-        the centres of k-means. ``"auto"``: all of up to 2000 rows, else 1000. A prediction costs so many values of the
+        the centres of k-means. ``"auto"``: all of up to 2000 rows, else 1000. A prediction costs as many values of the
         base.
 
     Notes
     -----
     With all eigenvectors the paper calls the first and the last transform linear and polynomial, with fewer the first
     two linear step and step. It ends by dividing rows and columns so that the diagonal is 1, which is
-    ``Normalized(ClusterKernel(...))``. New rows are extended as in kernel PCA, so that a bound row that comes again is
-    itself. Sample weights enter the base and the mean diagonal; the degrees count all rows alike. Kernels of one
+    ``Normalized(ClusterKernel(...))``. New rows are extended as in kernel PCA, so that a bound row passed again keeps
+    its values. Sample weights affect the base and the mean diagonal; the degrees count all rows equally. Kernels of one
     library that share a base compute its eigenvectors once, and a model evaluates them once.
 
     References
@@ -177,7 +177,7 @@ class ClusterKernel(SpectralKernel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class DiffusionKernel(SpectralKernel):
-    r"""The kernel of heat that diffuses along the data for some time.
+    r"""The heat kernel: similarity that diffuses along the data for some time.
 
     .. math:: \tilde k(x, z) = s \sum_{k=1}^q e^{-t \mu_k} \, v_k(x) \, v_k(z), \qquad
        I - D^{-1/2} K D^{-1/2} = \sum_k \mu_k v_k v_k^\top,
@@ -189,10 +189,10 @@ class DiffusionKernel(SpectralKernel):
     Parameters
     ----------
     base : Kernel
-        Symmetric, with positive row sums. A narrow RBF sees the clusters: try multiples of 10 and more.
+        Symmetric, with positive row sums. A narrow RBF resolves the clusters: try multiples of 10 and more.
     time : float, default=1.0
         :math:`t`: how far similarity spreads. Eigenvalues lie between 0 and 1, so that times below 1 change little, and
-        after a long time only what distinguishes separate clusters is left.
+        for large times only differences between separate clusters remain.
     n_eigenvectors : int or float, default=0.1
     n_landmarks : "auto", int or None, default="auto"
         Both as in :class:`ClusterKernel`.

@@ -64,25 +64,25 @@ class ForestKernel(Kernel):
     .. math:: k(x, z) = \frac1T \sum_{t=1}^T \phi_t(x)^\top \phi_t(z),
 
     with :math:`\phi_t(x)` the indicator of the leaf of tree :math:`t` that :math:`x` falls into. The rows of a node are
-    cut in a column drawn at random, at a threshold drawn uniformly between their smallest and largest rank. For many
-    trees it converges to the probability that no cut separates :math:`x` and :math:`z`, about
+    split on a column drawn at random, at a threshold drawn uniformly between their smallest and largest rank. For many
+    trees it converges to the probability that no split separates :math:`x` and :math:`z`, about
     :math:`\exp(-\sum_j |r_j(x) - r_j(z)| / w_j)` with :math:`r_j` the rank in column :math:`j` and widths :math:`w_j`
-    that are small where there are many rows. Increasing transforms of columns do not change it: it suits columns on
-    many scales, skewed and discrete ones.
+    that are small where there are many rows. Increasing transforms of columns do not change it: it suits
+    columns on many scales, skewed and discrete ones.
 
     Parameters
     ----------
     n_trees : int, default=500
         A value is a mean over trees, with a standard deviation of up to ``0.5 / sqrt(n_trees)``.
     min_samples_leaf : int, default=5
-        Rows that every leaf holds at least. A larger number is a wider kernel.
+        Smallest number of rows in a leaf. A larger number gives a wider kernel.
     max_depth : int or None, default=None
-        Cuts between the root of a tree and a leaf at most; None for no limit.
+        Largest number of splits between root and leaf; None for no limit.
 
     Notes
     -----
-    With sample weights a leaf holds at least the weight of ``min_samples_leaf`` rows of mean weight; where the cuts
-    are drawn does not depend on weights. scikit-learn grows the trees; what is kept and saved are plain arrays.
+    With sample weights a leaf holds at least the weight of ``min_samples_leaf`` rows of mean weight; thresholds
+    are drawn without weights. scikit-learn grows the trees; what is kept and saved are plain arrays.
 
     References
     ----------
@@ -250,7 +250,7 @@ class BoundForest(BoundKernel):
         if leaf.size and not 0 <= leaf.min() <= leaf.max() < self.forest.n_nodes:  # scipy would follow them anywhere
             raise ValueError(
                 "A ForestKernel has rows in leaves that its trees do not have: the model is damaged. Fit it again, or "
-                "get its file anew from where it was written."
+                "copy its file again from its source."
             )
         starts = np.arange(0, leaf.size + 1, n_trees, dtype=sparse.get_index_dtype(maxval=leaf.size))
         ones = np.ones(leaf.size, dtype=self.dtype)

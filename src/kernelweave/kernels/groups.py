@@ -25,7 +25,7 @@ def one_kernel_per_group(
     kernels : Kernel or sequence of Kernel, optional
         The family each source gets; by default ``RBF()``, whose width follows from the source's own distances.
     missing : {"error", "center"}, default="error"
-        What a row means that lacks a whole source, as in :class:`OnColumns`.
+        How to treat a row that lacks a whole source, as in :class:`OnColumns`.
     separator : str, default="_"
 
     Examples
@@ -54,8 +54,8 @@ def _group_by_name(groups: Any, separator: str) -> dict[str, Any]:
         strange = [name for name in names if not isinstance(name, str)]
         if strange:
             raise ValueError(
-                f"Groups are read from column names, but {strange[0]!r} is no text. Give a frame whose columns have "
-                'names, or a mapping such as {"genes": slice(0, 100), "clinic": [100, 101]}.'
+                f"Groups are read from column names, but {strange[0]!r} is not a string. Give a frame with named "
+                'columns, or a mapping such as {"genes": slice(0, 100), "clinic": [100, 101]}.'
             )
         by_name = {}
         for name in names:

@@ -43,8 +43,8 @@ class KernelLibrary:
         A kernel without a name is named by its ``repr``. Nested sequences are flattened, so that
         ``[Linear(), rbf_family()]`` is a library of five.
     priority : sequence of str, optional
-        Names of kernels whose columns stratified pricing looks at first, in this order; the others follow, those whose
-        values are cheap to compute before dear ones.
+        Names of kernels whose columns stratified pricing looks at first, in this order; the others follow, cheapest
+        kernels first.
 
     Attributes
     ----------

@@ -70,7 +70,7 @@ class ManifoldKernel(Kernel):
     base : Kernel
         The kernel to deform; positive semi-definite.
     n_neighbors : int, default=10
-        Neighbours of each row in the graph, which is symmetrised by OR; cut at the number of other rows.
+        Neighbours of each row in the graph, which is symmetrised by OR; at most the number of other rows.
     degree : int, default=2
         The power :math:`p` of the Laplacian.
     ratio : float, default=1.0
@@ -79,8 +79,8 @@ class ManifoldKernel(Kernel):
         and for kernels with :math:`k(x, x) = 1` it is :math:`r` as in the literature. 0 is the base itself, or its
         Nystroem approximation where there are landmarks.
     metric : {"euclidean", "cosine", "kernel"}, default="euclidean"
-        How far rows are from each other: as rows of ``X``, as rows of ``X`` of length one, or in the feature space of
-        ``base``. The last evaluates all pairs of rows, and is the one for :class:`Precomputed` bases.
+        Distance between rows: Euclidean, Euclidean after scaling rows to length one, or that in the feature space of
+        ``base``. The last evaluates all pairs of rows; use it for :class:`Precomputed` bases.
     edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
         Weights of the edges: ``exp(-d^2 / (2 t^2))`` with ``t`` the mean length of an edge, 1, or
         ``exp(-d^2 / (t_i t_j))`` with ``t_i`` the distance of row ``i`` to its last neighbour.
@@ -94,9 +94,9 @@ class ManifoldKernel(Kernel):
 
     Notes
     -----
-    The graph is part of what is learned from the rows the kernel is bound to, so give the estimator the unlabelled rows
-    as well. Sample weights enter the base and the mean of its diagonal; the graph takes all rows alike. Kernels of one
-    library that have base, landmarks or graph in common compute them once, and a model evaluates a common base once.
+    The graph is learned from the rows the kernel is bound to, so give the estimator the unlabelled rows as well. Sample
+    weights affect the base and the mean of its diagonal; the graph treats all rows equally. Kernels of one library that
+    share base, landmarks or graph compute them once, and a model evaluates a shared base once.
 
     References
     ----------
@@ -134,8 +134,8 @@ class ManifoldKernel(Kernel):
         check_parameters("ManifoldKernel", vars(self), MANIFOLD_CONSTRAINTS)
         if self.ratio > 0 and self.metric != "kernel" and is_precomputed(self.base):
             raise ValueError(
-                f"ManifoldKernel got metric={self.metric!r} for a base with a precomputed matrix, whose X holds row "
-                'numbers: distances between them mean nothing. Pass metric="kernel" for those of the kernel.'
+                f"ManifoldKernel got metric={self.metric!r} for a precomputed base, whose X holds row "
+                'numbers: distances between them mean nothing. Pass metric="kernel" for distances in feature space.'
             )
 
     @property
@@ -313,8 +313,8 @@ def _factor_deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:
         return linalg.cholesky(enlarged.T, lower=True, overwrite_a=True)  # in place: LAPACK's order of columns
     except (linalg.LinAlgError, ValueError):
         raise ValueError(
-            f"{kernel!r} is deformed beyond what double precision resolves (I + r Z'MZ is not positive definite after "
-            'rounding). Use a smaller ratio or degree, or laplacian="normalized".'
+            f"The deformation of {kernel!r} is too strong for double precision (I + r Z'MZ is not positive definite "
+            'after rounding). Use a smaller ratio or degree, or laplacian="normalized".'
         ) from None
 
 

@@ -204,8 +204,8 @@ def _pivoted_cholesky(
 
 def _make_indefinite_error(recipe: Kernel) -> ValueError:
     return ValueError(
-        f"{recipe!r} has no features: its matrix is not symmetric positive semi-definite, so it is no inner product. "
-        "Use the kernel as it is (the mixture takes indefinite kernels), or another as the base."
+        f"{recipe!r} has no features: its matrix is not symmetric positive semi-definite, so it is not an inner "
+        "product. Use the kernel itself (mixtures take indefinite kernels), or another base."
     )
 
 

@@ -121,7 +121,7 @@ class Linear(PointwiseKernel):
         largest, limits = largest_value(X), np.finfo(X.dtype)
         if largest < math.sqrt(limits.tiny / limits.eps) and rows_differ(X):
             raise ValueError(
-                f"X has values up to {largest:.1e} in size; Linear() multiplies them, which is too small for a number. "
+                f"X has values up to {largest:.1e} in size; their products are too small for floating point. "
                 f"{UNIT_ADVICE}"
             )
         return self
@@ -202,8 +202,8 @@ class RBF(PointwiseKernel):
     Parameters
     ----------
     gamma : float or {"mean", "median", "scale"}, default="mean"
-        The bandwidth, or the reference it is taken from when the kernel meets the data: one over the mean
-        (median) squared distance between rows, or scikit-learn's ``"scale"``.
+        The bandwidth, or the rule that computes it in ``fit``: one over the mean (median) squared distance between
+        rows, or scikit-learn's ``"scale"``.
     multiple : float, default=1.0
         Factor on ``gamma``. 4 makes the kernel half as wide as its reference.
 
@@ -299,8 +299,8 @@ class Sigmoid(PointwiseKernel):
 class FromCallable(PointwiseKernel):
     """A kernel given as a function ``f(A, B)`` that returns the matrix between the rows of ``A`` and ``B``.
 
-    It need be neither positive semi-definite nor symmetric. A function defined at the top level of a module
-    can be pickled; a lambda cannot.
+    It does not have to be positive semi-definite or symmetric. A function defined at the top level of a module can be
+    pickled; a lambda cannot.
 
     Examples
     --------
@@ -341,7 +341,7 @@ class Precomputed(PointwiseKernel):
     """A kernel given as a matrix; ``X`` is then one column of row numbers into it.
 
     Cross-validation slices the row numbers and never the matrix, and ``clone`` shares it. The matrix may be a
-    memory map. It may have more rows than columns: the further rows are new samples, known only against the
+    memory map. It may have more rows than columns: the additional rows are new samples, with values only against the
     training samples.
 
     Parameters
@@ -413,8 +413,8 @@ def _as_floats(X: Any, kernel: Kernel) -> Any:
         total = values.sum()
     if not np.isfinite(total) and np.isnan(values).any():
         raise ValueError(
-            f"{kernel!r} met missing values (NaN) in X. Impute them before, or wrap the kernel as "
-            'OnColumns(kernel, columns, missing="center") if whole sources are missing for some rows.'
+            f"{kernel!r} found missing values (NaN) in X. Impute them first, or wrap the kernel as "
+            'OnColumns(kernel, columns, missing="center") if some rows lack a whole source.'
         )
     return X
 

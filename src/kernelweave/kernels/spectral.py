@@ -291,13 +291,13 @@ def _require_symmetric(values: np.ndarray, name: str) -> np.ndarray:
     K = values.astype(np.float64, copy=False)
     require_finite(K.sum(), name)
     if len(K) and not is_symmetric(K, float(np.finfo(values.dtype).eps)):
-        raise ValueError(f"The kernel {name} is not symmetric, so that it has no eigenfunctions. Use a symmetric one.")
+        raise ValueError(f"The kernel {name} is not symmetric, so it has no eigenfunctions. Use a symmetric kernel.")
     return K
 
 
 def _require_degrees(are_positive: bool, name: str) -> None:
     if not are_positive:
         raise ValueError(
-            f"The kernel {name} has rows whose values sum to zero or less, so that the normalised Laplacian is not "
+            f"The kernel {name} has row sums that are not positive, so the normalised Laplacian is not "
             "defined. Use a kernel without negative values, such as RBF()."
         )

@@ -40,7 +40,7 @@ SAME = 1e-6  # relative difference of ranges that are equal
 
 
 def is_table(X: Any) -> bool:
-    """Return whether columns look as if each had a unit of its own; see the top of this module.
+    """Return whether each column seems to have its own unit; see the top of this module.
 
     Parameters
     ----------
@@ -89,12 +89,12 @@ def table_library(X: Any, *, sources: Mapping[str, Any] | None = None, scaled: b
     Parameters
     ----------
     X : array or frame of shape (n_rows, n_features)
-        Labelled and unlabelled rows; it is looked at for skewed columns only. Text and categories must have become
-        numbers before, by one column for each level.
+        Labelled and unlabelled rows; used only to find skewed columns. Text and categories must be one-hot encoded
+        before.
     sources : mapping, optional
         From the name of each source to its columns, as :class:`OnColumns` takes them.
     scaled : bool, default=False
-        Whether columns have been scaled on purpose, so that they are to be taken as they are.
+        Whether columns have been scaled on purpose and must not be rescaled.
 
     Examples
     --------

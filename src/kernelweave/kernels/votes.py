@@ -79,7 +79,7 @@ class VoteFeatures(FeatureMap):
             np.exp(values, out=values)
         elif self.weights is not None and values.min(initial=0.0) < 0:
             raise ValueError(
-                f"Votes are shared out by a kernel without negative values; this one gave {values.min():.3g}. Use a "
+                f"Votes need a kernel without negative values; this one has values down to {values.min():.3g}. Use a "
                 'Gaussian kernel such as RBF(), or normalization="class".'
             )
         return values

@@ -89,7 +89,7 @@ class Preprocessed(Kernel):
     Parameters
     ----------
     transformer : scikit-learn transformer
-        An unfitted copy is kept, so that changing it later leaves the recipe alone.
+        An unfitted copy is kept, so that later changes to it do not affect the kernel.
     kernel : Kernel
 
     Examples
@@ -215,18 +215,18 @@ class BoundPreprocessed(BoundKernel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OnColumns(Kernel):
-    """A kernel that looks at some columns of ``X`` only: one source among several.
+    """A kernel that uses only some columns of ``X``: one source among several.
 
     Parameters
     ----------
     kernel : Kernel
     columns : list of str or int, str, slice
-        Column names (of the frame given to ``fit``) or positions. A name that ends in ``*`` means every column
-        that starts so: ``"gene_*"``. A slice of names includes its last one, as in pandas.
+        Column names (of the frame given to ``fit``) or positions. A name that ends in ``*`` means every column with
+        that prefix: ``"gene_*"``. A slice of names includes its last one, as in pandas.
     missing : {"error", "center"}, default="error"
-        What a row means in which *all* these columns are NaN. ``"center"`` puts it at the centre of mass of the
-        kernel's feature space, where it says nothing about the label; a positive semi-definite kernel stays so.
-        Rows in which only some of the columns are NaN are refused: impute them.
+        How to treat a row in which *all* these columns are NaN. ``"center"`` puts it at the mean of the kernel's
+        feature space, where it says nothing about the label; a positive semi-definite kernel stays so. Rows in which
+        only some of the columns are NaN raise an error: impute them.
     source : str, optional
         Name of the source in reports; the columns by default.
 
@@ -431,7 +431,7 @@ def _inverse_lengths(squared: np.ndarray, kernel: object) -> np.ndarray:
     if np.any(squared < 0):
         raise ValueError(
             f"{kernel!r} cannot be normalised: k(x, x) is negative for {int(np.sum(squared < 0))} rows "
-            f"(smallest {squared.min():.3g}). Use the kernel as it is; the mixture takes indefinite kernels."
+            f"(smallest {squared.min():.3g}). Use it without Normalized; mixtures take indefinite kernels."
         )
     with np.errstate(divide="ignore"):
         return np.where(squared > 0, 1.0 / np.sqrt(squared), 0.0).astype(squared.dtype)
@@ -464,9 +464,9 @@ def _find_present(part: Any) -> np.ndarray:
     partly = np.flatnonzero((n_missing > 0) & (n_missing < part.shape[1]))
     if len(partly):
         raise ValueError(
-            f'OnColumns(missing="center") met rows in which some but not all of its {part.shape[1]} columns are NaN '
-            f"({len(partly)} rows, the first is row {partly[0]}). Impute single gaps first; only a whole missing "
-            "source has a meaning here."
+            f'OnColumns(missing="center") found rows in which only some of its {part.shape[1]} columns are NaN '
+            f"({len(partly)} rows, the first is row {partly[0]}). Impute these values first; a row may only lack "
+            "the whole source."
         )
     return n_missing == 0
 

@@ -18,15 +18,15 @@ class Status(Enum):
     MAX_TIME = "Stopped at max_time before the certificate reached the tolerance."
     MAX_ITER = "Stopped at max_iter before the certificate reached the tolerance."
     VALIDATION = (
-        "Stopped since the score on the validation rows no longer improved; this is the best model of the path."
+        "Stopped because the score on the validation rows no longer improved; this is the best model of the path."
     )
     SUPERVISED = (
-        "The certificate is within the tolerance. Unlabelled rows were not seen to help on labelled folds, so the "
-        "model was learned from the labelled rows alone."
+        "The certificate is within the tolerance. Unlabelled rows did not help in cross-validation, so the "
+        "model was fitted to the labelled rows only."
     )
     CALLBACK = "Stopped by the callback before the certificate reached the tolerance."
-    PRECISION = "Nothing improves the model any more, but rounding keeps the certificate above the tolerance."
-    SOLVER_FAILED = "The LP solver gave up; this is the last solution it found, with its certificate."
+    PRECISION = "No further progress: rounding errors keep the certificate above the tolerance."
+    SOLVER_FAILED = "The LP solver failed; this is its last solution, with its certificate."
 
     @property
     def converged(self) -> bool:
@@ -36,7 +36,7 @@ class Status(Enum):
 
 @dataclass(frozen=True)
 class Certificate:
-    """A proof of how far a solution can be from the best.
+    """A proven bound on how far a solution is from the optimum.
 
     Attributes
     ----------
@@ -72,13 +72,13 @@ class SolverResult:
     Attributes
     ----------
     x : ndarray
-        The solution; its meaning is the solver's.
+        The solution, as the solver defines it.
     objective : float
     certificate : Certificate
     status : Status
     n_iter : int
     history : tuple of dict
-        One record an iteration.
+        One record per iteration.
     """
 
     x: np.ndarray
@@ -91,7 +91,7 @@ class SolverResult:
 
 @dataclass(frozen=True, kw_only=True)
 class FitState:
-    """What every callback sees after each step of a fit; a true answer stops the fit.
+    """State passed to every callback after each step of a fit; a true return value stops the fit.
 
     Attributes
     ----------
@@ -101,8 +101,8 @@ class FitState:
     objective : float
         Value reached, summed over problems that are solved together.
     bound, gap : float
-        What is proven of the best value, and how far the objective can be from it. Of a transductive fit, which has no
-        global bound: of the convex problem that touches the objective at the point.
+        Proven bound on the optimum, and how far the objective can be from it. A transductive fit has no global bound:
+        they are those of the convex problem that touches the objective at the current point.
     target : float
         The relative gap at which the fit stops.
     seconds : float
@@ -112,7 +112,7 @@ class FitState:
     problem, n_problems : int
         Which of the problems that are solved one after the other it is, from 0; such as one for each class.
     details : mapping
-        What else the method knows:
+        Further values, by method:
 
         - mixtures: ``n_columns`` in the working sets, ``tau`` (the largest score of a column), ``n_open`` (problems not
           yet solved) and ``solutions`` (working set and solution of each problem);

@@ -264,7 +264,7 @@ def test_too_few_steps_give_a_warning_with_the_certified_gap():
     X, y = sample(11)
     model = learned_classifier(C=1000.0, tol=1e-6, max_iter=1)
     with pytest.warns(
-        ConvergenceWarning, match=r"max_iter .* Certified relative gap: \d.*, asked for: 1.00e-06. Raise"
+        ConvergenceWarning, match=r"max_iter .* Certified relative gap: \d.*, tolerance: 1.00e-06. Raise"
     ) as caught:
         model.fit(X, y)
     assert caught[0].filename == __file__

@@ -81,7 +81,7 @@ def test_a_cost_of_almost_nothing_gives_the_empty_model(model, data):
 def test_a_unit_in_which_squares_leave_the_range_is_refused(scale, data):
     X, y = data
     model = SSMKClassifier()
-    with pytest.raises(ValueError, match=r"X has values up to .* Measure the features in another unit"):
+    with pytest.raises(ValueError, match=r"X has values up to .* Rescale the features"):
         model.fit(X * scale, y)
     assert not hasattr(model, "expansion_")
     for value in (0.0, scale):  # no features tell rows apart: the larger class, in any unit

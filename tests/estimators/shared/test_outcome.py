@@ -33,7 +33,7 @@ def test_a_problem_that_did_not_converge_is_worse_than_any_that_did():
 def test_the_warning_has_the_number_what_was_asked_for_and_a_remedy():
     remedies = {Status.MAX_ITER: "Raise max_iter."}
     with pytest.warns(
-        ConvergenceWarning, match=r"Certified relative gap: 2.00e-01, asked for: 1.00e-03. Raise max"
+        ConvergenceWarning, match=r"Certified relative gap: 2.00e-01, tolerance: 1.00e-03. Raise max"
     ) as w:
         warn_unless_converged([result(1.0, 0.2, Status.MAX_ITER)], 1e-3, remedies)
     assert w[0].filename == __file__

@@ -69,6 +69,6 @@ def test_rows_without_a_label_are_refused_with_their_number_and_who_takes_them()
 def test_minus_one_is_a_class_and_a_word_is_said_where_it_may_mark_rows(recwarn):
     assert read_all_labels([-1, 1, 1], "Me").classes.tolist() == [-1, 1]
     assert not recwarn
-    with pytest.warns(UserWarning, match="y holds -1 beside 2 other classes; Me takes it for a class") as caught:
+    with pytest.warns(UserWarning, match="y holds -1 and 2 other classes; Me treats -1 as a class") as caught:
         assert read_all_labels([-1, 0, 1], "Me").classes.tolist() == [-1, 0, 1]
     assert caught[0].filename == __file__

@@ -22,7 +22,7 @@ def test_rows_of_weight_zero_take_no_part_and_numbers_of_rows_are_those_given():
 
 
 def test_rows_and_labels_must_be_equally_many_and_some_must_weigh():
-    with pytest.raises(ValueError, match="X has 3 rows but y has 2; they must be equally long"):
+    with pytest.raises(ValueError, match="X has 3 rows but y has 2; they must have the same length"):
         read_sample(Rows(np.eye(3)), partition_targets([1.0, 2.0]))
     with pytest.raises(ValueError, match="zero"):
         read_sample(Rows(np.eye(2)), partition_targets([1.0, 2.0]), [0.0, 0.0])

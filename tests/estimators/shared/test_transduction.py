@@ -18,7 +18,7 @@ from kernelweave import (
 from kernelweave.solvers.result import FitState, Status
 
 PAIR = [RBF(), Linear()]
-pytestmark = pytest.mark.filterwarnings("ignore:The labelled rows have the shares")  # some small samples do
+pytestmark = pytest.mark.filterwarnings("ignore:The class shares are")  # some small samples do
 TSVMS = [TSVMClassifier(), TSVMMKLClassifier(PAIR)]
 each_tsvm = pytest.mark.parametrize("model", TSVMS, ids=str)
 

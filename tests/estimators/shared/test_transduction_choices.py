@@ -9,7 +9,7 @@ from kernelweave import RBF, Linear, TSVMClassifier, TSVMMKLClassifier
 from kernelweave.estimators.shared.transduction import clearly_better
 from kernelweave.solvers.result import Status
 
-pytestmark = pytest.mark.filterwarnings("ignore:The labelled rows have the shares")  # some small samples do
+pytestmark = pytest.mark.filterwarnings("ignore:The class shares are")  # some small samples do
 each_tsvm = pytest.mark.parametrize("model", [TSVMClassifier(), TSVMMKLClassifier([RBF(), Linear()])], ids=str)
 
 

@@ -292,16 +292,16 @@ def _warn_of_extreme_ridge(x: np.ndarray, by_kernel: KernelWeights, sample: Samp
     """Warn where the identity has none of the weight, or all of it."""
     if float(x[1:].sum()) < MIN_RIDGE_WEIGHT:
         warn_caller(
-            f"The learned ridge leaves almost nothing to the kernels (their weights sum to {x[1:].sum():.1e}): they do "
-            "not tell the classes apart, or the rows count for too little; the sample weights, each a number of rows, "
-            f"sum to {sample.weight.sum():.3g}. Scale them to a mean of 1, or give a ridge."
+            f"The learned ridge outweighs the kernels (their weights sum to {x[1:].sum():.1e}): they do not "
+            "separate the classes, or the sample weights, which act as numbers of rows, are too small: "
+            f"they sum to {sample.weight.sum():.3g}. Scale them to a mean of 1, or set the ridge to a number."
         )
     elif float(x[0]) < MIN_RIDGE_WEIGHT and not is_uniform:
         heaviest = max(by_kernel.kernel_weights, key=lambda record: float(record["weight"]))
         warn_caller(
-            f"The learned ridge is almost zero (its weight is {x[0]:.1e}): narrow kernels stand in for it, above all "
-            f"{heaviest['name']} with the weight {heaviest['weight']:.2f}. Leave out kernels narrower than half the "
-            "median distance if you chose them, or give a ridge."
+            f"The learned ridge is almost zero (its weight is {x[0]:.1e}): narrow kernels act as the ridge, mostly "
+            f"{heaviest['name']} with weight {heaviest['weight']:.2f}. Remove kernels narrower than half the "
+            "median distance if you chose them, or set the ridge to a number."
         )
 
 

@@ -68,7 +68,7 @@ def warn_unless_converged(results: Sequence[SolverResult], tol: float, remedies:
         proven = result.certificate.kind == "duality gap"
         measure = "Certified relative gap" if proven else "Relative distance from stationarity"
         warn_caller(
-            f"{result.status.value} {measure}: {result.certificate.relative:.2e}, asked for: {tol:.2e}. "
+            f"{result.status.value} {measure}: {result.certificate.relative:.2e}, tolerance: {tol:.2e}. "
             f"{remedies[result.status]}",
             ConvergenceWarning,
         )

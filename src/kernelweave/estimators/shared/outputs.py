@@ -73,7 +73,7 @@ def read_some_labels(y: Any, owner: str) -> Partition:
     labels = partition(y, unlabeled=None)
     if labels.n_classes > 2 and -1 in labels.classes.tolist():
         warn_caller(
-            f"y holds -1 beside {labels.n_classes - 1} other classes; {owner} takes it for a class like any other. If "
+            f"y holds -1 and {labels.n_classes - 1} other classes; {owner} treats -1 as a class. If "
             "it marks unlabelled rows, leave them out or use SSMKClassifier."
         )
     return labels
@@ -91,7 +91,7 @@ def refuse_unlabeled(y: Any, owner: str, other: str) -> np.ndarray:
     if n_unlabeled:
         raise ValueError(
             f"Input y contains NaN: {n_unlabeled} rows of y have no label, and {owner} learns from labelled rows only. "
-            f"Leave them out, or use {other}, which makes use of them."
+            f"Leave them out, or use {other}, which uses them."
         )
     return labels
 

@@ -104,9 +104,9 @@ def read_sample(rows: Rows, partition: Any, sample_weight: Any = None) -> Sample
     weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)
     n_rows, n_labels = rows.X.shape[0], partition.n_labeled + partition.n_unlabeled
     if n_labels != n_rows:
-        raise ValueError(f"X has {n_rows} rows but y has {n_labels}; they must be equally long.")
+        raise ValueError(f"X has {n_rows} rows but y has {n_labels}; they must have the same length.")
     if not weight.any():
-        raise ValueError("All sample weights are zero; labelled rows need a positive one.")
+        raise ValueError("All sample weights are zero; some labelled rows need a positive weight.")
     return Sample(rows.X, weight, partition, np.arange(n_rows), rows, partition).restrict(weight > 0)
 
 
@@ -124,8 +124,8 @@ def warn_of_different_scales(X: Any) -> None:
     deviations = deviations[deviations > 0]
     if len(deviations) and deviations.max() > MAX_DEVIATION_RATIO * np.median(deviations):
         warn_caller(
-            f"The columns of X are on different scales: deviations from {deviations.min():.2g} to "
-            f"{deviations.max():.2g}. Kernels see the large ones only; use StandardScaler or MinMaxScaler first."
+            f"The columns of X are on different scales: standard deviations from {deviations.min():.2g} to "
+            f"{deviations.max():.2g}. The large ones dominate the kernels; use StandardScaler or MinMaxScaler first."
         )
 
 

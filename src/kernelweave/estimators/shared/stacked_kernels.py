@@ -122,13 +122,13 @@ def stack_kernels(
             )
         if spread < -MIN_KEPT_VARIATION * size:
             raise ValueError(
-                f"The kernel {name} is not positive semi-definite, as {owner} requires: about their centre, its rows "
-                f"have a negative variance. {remedy(owner)}"
+                f"The kernel {name} is not positive semi-definite, as {owner} requires: the variance of its rows "
+                f"is negative. {remedy(owner)}"
             )
         if spread <= MIN_KEPT_VARIATION * size and np.ptp(diagonal) > MAX_EQUAL_DIFFERENCE * size:
             raise ValueError(
-                f"The kernel {name} varies by {max(spread, 0.0) / size:.0e} of its values, and rounding leaves little "
-                "of that: the rows are far from the origin against their distances. Subtract a typical value from "
+                f"The kernel {name} varies by only {max(spread, 0.0) / size:.0e} of its values, most of it lost to "
+                "rounding: the rows are much farther from the origin than from each other. Centre "
                 "the columns, as StandardScaler does."
             )
         if spread <= MIN_VARIATION * size:

@@ -220,8 +220,8 @@ def warn_without_folds(known: Partition, options: TransductionOptions) -> None:
     asked = {name: instead for name, (is_asked, instead) in lost.items() if is_asked}
     if asked and counts.min() < 2:
         warn_caller(
-            f"{options.machine.owner} got {' and '.join(asked)}, which takes folds of the labelled rows, but the class "
-            f"{known.classes.tolist()[int(counts.argmin())]!r} has one labelled row only: {', '.join(asked.values())}. "
+            f"{options.machine.owner} got {' and '.join(asked)}, which needs folds of the labelled rows, but the class "
+            f"{known.classes.tolist()[int(counts.argmin())]!r} has only one labelled row: {', '.join(asked.values())}. "
             "Label more rows of it."
         )
 
@@ -301,13 +301,13 @@ def warn_of_other_shares(estimate: ShareEstimate, known: Partition, options: Tra
         for values in (estimate.labeled, estimate.shares)
     )
     used = (
-        f'{owner} gives unlabelled rows the latter (class_prior="estimated")'
+        f'{owner} uses the latter for unlabelled rows (class_prior="estimated")'
         if options.class_prior == "estimated"
-        else f'{owner} gives unlabelled rows the former (class_prior="labeled"); class_prior="estimated" would not'
+        else f'{owner} uses the former for unlabelled rows (class_prior="labeled"); pass "estimated" for the latter'
     )
     warn_caller(
-        f"The labelled rows have the shares {labeled} of the classes, the unlabelled rows seem to have {shares}: "
-        f"labels were hardly drawn at random. {used}. Pass the true shares as class_prior if you know them."
+        f"The class shares are {labeled} in the labelled rows and about {shares} in the unlabelled rows: "
+        f"labels were probably not drawn at random. {used}. Pass the true shares as class_prior if you know them."
     )
 
 
