@@ -98,10 +98,10 @@ def design_kernels(X: Any) -> DesignKernels:
     families = {name: [*([] if name == "narrow" else [Linear()]), *rbf_family(each)] for name, each in widths.items()}
     if not is_table(X):
         return DesignKernels(RBF(), **families)
-    views = table_library(X)
+    others = {entry.name: entry.kernel for entry in table_library(X).entries if entry.name not in ("linear", "RBF")}
     scaled = {name: [Preprocessed(ColumnScaler(), each) for each in family] for name, family in families.items()}
-    others = [entry.kernel for entry in views.entries if entry.name not in ("linear", "RBF")]
-    plain, wide = [*scaled["plain"], *others], [*scaled["wide"], *others[:1]]
+    linear = [kernel for name, kernel in others.items() if name == "power linear"]
+    plain, wide = [*scaled["plain"], *others.values()], [*scaled["wide"], *linear]
     return DesignKernels(table_kernel(X), plain, wide, scaled["narrow"])
 
 
