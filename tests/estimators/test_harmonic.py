@@ -43,7 +43,7 @@ def spread(W, values):
 @pytest.mark.parametrize("weights", EDGE_WEIGHTS)
 def test_it_is_the_solution_of_the_linear_system(weights):
     X, y, _ = moons(1)
-    model = HarmonicClassifier(edge_weights=weights, class_prior=None).fit(X, y)
+    model = HarmonicClassifier(edge_weights=weights, metric="euclidean", class_prior=None).fit(X, y)
     expected = spread(neighbor_graph(X, 5, edge_weights=weights).toarray(), np.eye(2)[y[:10]])
     np.testing.assert_allclose(model.harmonic_, expected, atol=1e-9)
     np.testing.assert_allclose(model.label_distributions_, expected, atol=1e-9)
@@ -165,7 +165,7 @@ def means(X, new, f, n_neighbors, weigh):
 def test_new_rows_have_the_mean_of_their_neighbours(weights):
     X, y = numbers(11)
     new = np.random.default_rng(0).uniform(0.0, 6.0, size=(30, 2))
-    model = HarmonicRegressor(5, edge_weights=weights).fit(X, y)
+    model = HarmonicRegressor(5, edge_weights=weights, metric="euclidean").fit(X, y)
     distances = np.linalg.norm(X[:, None] - X, axis=-1)
     edges = neighbor_graph(X, 5, edge_weights="binary").toarray() > 0
     unit, reach = distances[edges].mean(), np.sort(distances, axis=1)[:, 5]
@@ -279,7 +279,7 @@ def test_few_rows_are_enough():
 X0, Y0, _ = moons(23)
 BAD_INPUT = {
     "n_neighbors": ({"n_neighbors": 0}, "HarmonicClassifier got n_neighbors=0; expected a whole number, 1 or more"),
-    "metric": ({"metric": "manhattan"}, 'metric=\'manhattan\'; expected "auto", "euclidean" or "cosine"'),
+    "metric": ({"metric": "manhattan"}, 'metric=\'manhattan\'; expected "auto", "euclidean", "cosine" or "power"'),
     "weights": ({"edge_weights": None}, 'edge_weights=None; expected "gaussian", "binary" or "self_tuning"'),
     "tol": ({"tol": 0.0}, "tol=0.0; expected a positive finite number"),
     "max_iter": ({"max_iter": 1.5}, "max_iter=1.5; expected a whole number, 1 or more"),

@@ -113,10 +113,10 @@ def test_several_classes_are_each_against_the_rest():
 
 
 def test_folds_choose_the_undeformed_kernel_where_neighbours_say_nothing_of_labels():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(150, 6)) * [1, 50, 50, 50, 50, 50]  # the columns of the graph are not that of the kernel
-    y = np.where(np.arange(150) < 80, X[:, 0] > 0, -1)
-    model = LapSVMClassifier(OnColumns(RBF(), [0]), random_state=0).fit(X, y)
+    X = np.random.default_rng(0).uniform(size=(200, 1))
+    truth = np.floor(12 * X[:, 0]).astype(int) % 2  # neighbours are of both classes
+    model = LapSVMClassifier(RBF(2000.0), n_neighbors=30, random_state=0)
+    model.fit(X, np.where(np.arange(200) < 120, truth, -1))
     assert model.ratio_ < 100.0
     assert model.cv_results_["param_ratio"].tolist() == [100.0, 10.0, 0.0]
     assert model.library_.entries[0].kernel.ratio == model.ratio_

@@ -3,7 +3,8 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import OneClassSVM
 
-from kernelweave import RBF, CGBoostOneClass, FromCallable, KernelLibrary, Linear, Sigmoid, rbf_family
+from kernelweave import RBF, CGBoostOneClass, FromCallable, KernelLibrary, Linear, Preprocessed, Sigmoid, rbf_family
+from kernelweave.kernels.scaling import ColumnScaler
 from kernelweave.solvers.result import Status
 
 
@@ -57,7 +58,7 @@ def test_the_1_norm_mixes_densities_with_weights_that_sum_to_one(X):
     assert np.all(coef >= 0)
     assert coef.sum() == pytest.approx(1.0)
     assert model.intercept_[0] == 0.0
-    assert model.library_ == KernelLibrary(rbf_family())
+    assert model.library_ == KernelLibrary([Preprocessed(ColumnScaler(), kernel) for kernel in rbf_family()])
 
 
 def test_the_decision_is_the_score_minus_the_offset(X):

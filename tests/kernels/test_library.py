@@ -18,7 +18,7 @@ from kernelweave import (
     Preprocessed,
     rbf_family,
 )
-from kernelweave.kernels.defaults import plain_library
+from kernelweave.kernels.defaults import homogeneous_library
 from kernelweave.kernels.library import Entry
 
 N_ROWS = 23
@@ -119,7 +119,7 @@ def test_a_name_taken_from_the_repr_follows_the_kernel():
 @pytest.mark.parametrize(
     "library",
     [
-        plain_library(),
+        homogeneous_library(),
         KernelLibrary([Linear(), Linear(), ("narrow", RBF(multiple=4.0))]),
         KernelLibrary([2.0 * (Linear() + RBF()), OnColumns(RBF(), "a*", missing="center", source="A")]),
         KernelLibrary([Preprocessed(make_pipeline(StandardScaler(), RBFSampler(n_components=7)), Linear() * RBF())]),
@@ -135,7 +135,7 @@ def test_repr_evaluates_to_an_equal_library(library):
 
 
 def test_clone_shares_the_library_and_pickling_keeps_it():
-    library = plain_library()
+    library = homogeneous_library()
     assert clone(library) is library
     assert pickle.loads(pickle.dumps(library)) == library
 

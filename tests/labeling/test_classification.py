@@ -85,7 +85,7 @@ def test_a_class_that_looks_like_a_missing_value_is_noted():
 
 
 def test_a_class_that_the_model_cannot_tell_is_noted():
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(1)
     values = np.repeat(rng.normal(size=40), 4)
     cells = np.repeat(rng.choice(["p", "q"], 40), 4).astype(object)  # labels without a cause, four copies each
     values, cells = np.append(values, [0.1, 0.2]), np.append(cells, ["", ""])

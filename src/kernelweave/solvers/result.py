@@ -127,7 +127,7 @@ class FitState:
     >>> from kernelweave import MKLClassifier
     >>> X, y = make_moons(100, noise=0.2, random_state=0)
     >>> seen = []
-    >>> model = MKLClassifier(callback=seen.append).fit(X, y)
+    >>> model = MKLClassifier(weighting="learned", callback=seen.append).fit(X, y)
     >>> seen[0].phase, seen[0].iteration, len(seen[0].details["weights"]) == len(model.weights_)
     ('start', 0, True)
     """

@@ -117,7 +117,7 @@ def test_rows_with_missing_values_are_predicted_where_the_fit_took_them():
 def test_a_subclass_may_fix_parameters_and_keep_attributes_of_its_own():
     class Fixed(MKLClassifier):
         def __init__(self, random_state=None):
-            super().__init__([RBF(), Linear()], norm=2, random_state=random_state)
+            super().__init__([RBF(), Linear()], C=1.0, norm=2, weighting="learned", random_state=random_state)
 
         def fit(self, X, y):
             self.means_ = X.mean(axis=0)
@@ -127,4 +127,5 @@ def test_a_subclass_may_fix_parameters_and_keep_attributes_of_its_own():
     X, y = rng.normal(size=(40, 3)), np.arange(40) % 2
     model = Fixed().fit(X, y)
     np.testing.assert_array_equal(model.means_, X.mean(axis=0))
-    np.testing.assert_array_equal(model.weights_, MKLClassifier([RBF(), Linear()], norm=2).fit(X, y).weights_)
+    plain = MKLClassifier([RBF(), Linear()], C=1.0, norm=2, weighting="learned").fit(X, y)
+    np.testing.assert_array_equal(model.weights_, plain.weights_)

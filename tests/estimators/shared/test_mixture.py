@@ -80,7 +80,7 @@ def test_a_cost_of_almost_nothing_gives_the_empty_model(model, data):
 @pytest.mark.parametrize("scale", [1e-200, 1e-160, 1e160])
 def test_a_unit_in_which_squares_leave_the_range_is_refused(scale, data):
     X, y = data
-    model = SSMKClassifier()
+    model = SSMKClassifier([RBF(), Linear()])
     with pytest.raises(ValueError, match=r"X has values up to .* Rescale the features"):
         model.fit(X * scale, y)
     assert not hasattr(model, "expansion_")

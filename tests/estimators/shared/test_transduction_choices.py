@@ -10,7 +10,7 @@ from kernelweave.estimators.shared.transduction import clearly_better
 from kernelweave.solvers.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore:The class shares are")  # some small samples do
-each_tsvm = pytest.mark.parametrize("model", [TSVMClassifier(), TSVMMKLClassifier([RBF(), Linear()])], ids=str)
+each_tsvm = pytest.mark.parametrize("model", [TSVMClassifier(RBF()), TSVMMKLClassifier([RBF(), Linear()])], ids=str)
 
 
 def blobs(seed=0, n=80, n_labeled=16, n_classes=2, distance=2.0):
@@ -112,11 +112,11 @@ def test_cross_validation_needs_two_labels_a_class():
     X, _, truth = blobs(18)
     y = np.where(np.arange(80) < 2, truth, -1)
     said = (
-        r'got C="cv" and ramp="cv" and safe=True, .* class 0 has one .* C is 10, ramp is 0.4, unlabelled rows are left'
+        r'got C="cv" and ramp="cv" and safe=True, .* class 0 has only one .* C is 10, ramp is 0.4, unlabelled rows are left'
     )
     with pytest.warns(UserWarning, match=said) as caught:
-        model = TSVMClassifier(C="cv", ramp="cv", safe=True).fit(X, y)
+        model = TSVMClassifier(RBF(), C="cv", ramp="cv", safe=True).fit(X, y)
     assert caught[0].filename == __file__
     assert (model.C_, model.ramp_, model.cv_results_, model.status_) == (10.0, 0.4, {}, Status.SUPERVISED)
-    alone = TSVMClassifier(C_unlabeled=0.0, class_prior=None).fit(X, y)
+    alone = TSVMClassifier(RBF(), C_unlabeled=0.0, class_prior=None).fit(X, y)
     np.testing.assert_allclose(model.decision_function(X), alone.decision_function(X), atol=1e-2)
