@@ -111,9 +111,7 @@ def test_cross_validation_fills_what_was_chosen(model):
 def test_cross_validation_needs_two_labels_a_class():
     X, _, truth = blobs(18)
     y = np.where(np.arange(80) < 2, truth, -1)
-    said = (
-        r'got C="cv" and ramp="cv" and safe=True, .* class 0 has only one .* C is 10, ramp is 0.4, unlabelled rows are left'
-    )
+    said = r'got C="cv" and ramp="cv" and safe=True, .* class 0 has only one .* C is 10, ramp is 0.4, unlabelled rows'
     with pytest.warns(UserWarning, match=said) as caught:
         model = TSVMClassifier(RBF(), C="cv", ramp="cv", safe=True).fit(X, y)
     assert caught[0].filename == __file__
