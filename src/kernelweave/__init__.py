@@ -7,8 +7,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .estimators.cg_boost import CGBoostClassifier, CGBoostRegressor
+    from .estimators.cg_boost import CGBoostClassifier
     from .estimators.cg_boost_path import CGBoostClassifierCV, cg_boost_path
+    from .estimators.cg_boost_regressor import CGBoostRegressor
     from .estimators.harmonic import HarmonicClassifier, HarmonicRegressor
     from .estimators.kernel_learners import (
         AlignedKernelLearner,
@@ -108,7 +109,7 @@ _HOME = {
     "one_kernel_per_group": "kernels.groups",
     "table_library": "kernels.tables",
     "CGBoostClassifier": "estimators.cg_boost",
-    "CGBoostRegressor": "estimators.cg_boost",
+    "CGBoostRegressor": "estimators.cg_boost_regressor",
     "CGBoostOneClass": "estimators.one_class",
     "CGBoostClassifierCV": "estimators.cg_boost_path",
     "cg_boost_path": "estimators.cg_boost_path",

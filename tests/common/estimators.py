@@ -48,6 +48,7 @@ PAIR = [RBF(), Linear()]
 ROUND = r"{name}: round \d+, \d+ columns, objective [-\d.e+]+, relative gap \d\.\d+e[-+]\d+, \d+\.\d s"
 PASS = r"{name}\S*: \d+ kernels? x \d+ centres.*; one pass over all columns takes about .*"
 STEP = r"{name}: step \d+, (\d+ kernels, )?objective [\d.e+]+, relative gap \d\.\d+e[-+]\d+, \d+\.\d s"
+COST = r"{name}: C=[\d.]+ by \d+ folds of \d+ labelled rows"
 CHOICE = r"{name}: (equal|learned) weights; squared error at held-out rows: .*"
 ANNEALING = r"{name}: annealing at [\d.]+, step \d+, objective [\d.e+]+, \d+ slopes changed, \d+\.\d s"
 
@@ -131,7 +132,7 @@ MIXTURE = {
     "exact": {"tol": 1e-8},
     "draws": {"centers": 15},
     "limits": {"columns": ({"max_columns": 1}, Status.MAX_COLUMNS), "time": ({"max_time": 1e-9}, Status.MAX_TIME)},
-    "line": f"{ROUND}|{PASS}",
+    "line": f"{ROUND}|{PASS}|{COST}",
 }
 BOOST = {**MIXTURE, "needs_labels": True}
 EVERY_ROW = {"close": 1e-3, "draws": {}}  # must be a centre with the RKHS norm
@@ -152,12 +153,12 @@ LEARNER = {"kernel": "kernel", "draws": {"n_landmarks": 15}}
 VOTES = LabelAwareKernelLearner(n_eigenvectors=5)
 
 ESTIMATORS = [
-    Case(CGBoostClassifier(PAIR), **BOOST),
-    Case(CGBoostRegressor(PAIR), **BOOST),
+    Case(CGBoostClassifier(PAIR, C=10.0), **BOOST),
+    Case(CGBoostRegressor(PAIR, C=10.0), **BOOST),
     Case(CGBoostOneClass(RBF(), nu=0.2), **MIXTURE),
     Case(CGBoostClassifierCV(PAIR, Cs=[0.1, 10.0], cv=2), **BOOST),
-    Case(SSMKClassifier(PAIR), **MIXTURE),
-    Case(SSMKRegressor(PAIR), **MIXTURE),
+    Case(SSMKClassifier(PAIR, C=10.0), **MIXTURE),
+    Case(SSMKRegressor(PAIR, C=10.0), **MIXTURE),
     Case(MKLClassifier(PAIR, **GIVEN), **WEIGHTED),
     Case(MKLRegressor(PAIR, **GIVEN), **WEIGHTED),
     Case(LapSVMClassifier(RBF()), **{**MACHINE, "exact": {"tol": 1e-10, "metric": "euclidean"}, "kernel": "kernel"}),
@@ -178,7 +179,8 @@ VARIANTS = [
     Case(CGBoostClassifier(PAIR, nu=0.2), **BOOST),
     Case(CGBoostRegressor([Linear() + Polynomial(2), RBF()], epsilon=0.2, penalty="rkhs"), **{**BOOST, **EVERY_ROW}),
     Case(CGBoostOneClass(RBF(), penalty="rkhs", positive=False), **{**MIXTURE, **EVERY_ROW}),
-    Case(SSMKClassifier(C=1.0), **MIXTURE),
+    Case(CGBoostRegressor(PAIR), **BOOST),
+    Case(SSMKClassifier(), **MIXTURE),
     Case(MKLClassifier(PAIR, loss="squared_hinge", C="learned"), **WEIGHTED),
     Case(
         MKLClassifier(PAIR, **GIVEN, norm=2, share_weights=False, dtype="float32"),

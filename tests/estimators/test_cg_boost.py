@@ -44,7 +44,7 @@ def test_history_tells_each_round():
 def test_strata_evaluate_fewer_columns_a_round_and_end_with_a_full_scan(penalty):
     X, y = sample(1, n=150)
     runs = {
-        pricing: CGBoostClassifier(pricing=pricing, penalty=penalty).fit(X, y).history_
+        pricing: CGBoostClassifier(C=10.0, pricing=pricing, penalty=penalty).fit(X, y).history_
         for pricing in ("stratified", "full")
     }
     n_columns = 150 * len(plain_library())
@@ -87,7 +87,7 @@ def test_cheap_kernels_are_priced_first():
 def test_the_cache_changes_no_bit(penalty, pricing):
     X, y = sample(3, n_classes=3)
     with_cache, without = (
-        CGBoostClassifier(penalty=penalty, pricing=pricing, cache_size=size).fit(X, y) for size in (500, 0)
+        CGBoostClassifier(C=10.0, penalty=penalty, pricing=pricing, cache_size=size).fit(X, y) for size in (500, 0)
     )
     np.testing.assert_array_equal(with_cache.decision_function(X), without.decision_function(X))
     np.testing.assert_array_equal(with_cache.dual_coef_, without.dual_coef_)
@@ -103,23 +103,23 @@ def test_several_classes_share_kernel_blocks():
         n_calls.append(1)
         return A @ B.T
 
-    CGBoostClassifier([FromCallable(counted)], pricing="full", cache_size=500).fit(X, y)
+    CGBoostClassifier([FromCallable(counted)], C=10.0, pricing="full", cache_size=500).fit(X, y)
     together = len(n_calls)
     n_calls.clear()
     for k in range(3):
-        CGBoostClassifier([FromCallable(counted)], pricing="full", cache_size=500).fit(X, y == k)
+        CGBoostClassifier([FromCallable(counted)], C=10.0, pricing="full", cache_size=500).fit(X, y == k)
     assert together < len(n_calls)
 
 
 def test_several_classes_are_separated_one_by_one():
     X, y = load_iris(return_X_y=True)
-    model = CGBoostClassifier().fit(X, y)
+    model = CGBoostClassifier(C=10.0).fit(X, y)
     assert model.objective_.shape == (3,)
     assert model.decision_function(X).shape == (150, 3)
     assert {record["class"] for record in model.history_} == {0, 1, 2}
     assert model.certificate_.gap <= 1e-6 * model.objective_.sum()
     for k in range(3):
-        assert CGBoostClassifier().fit(X, y == k).objective_ == pytest.approx(model.objective_[k], rel=1e-6)
+        assert CGBoostClassifier(C=10.0).fit(X, y == k).objective_ == pytest.approx(model.objective_[k], rel=1e-6)
 
 
 # Bad input

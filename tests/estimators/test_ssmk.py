@@ -89,7 +89,7 @@ def test_the_objective_is_the_optimum_of_the_printed_problem(seed):
 @pytest.mark.parametrize("column_scale", ["norm", "std"])
 def test_scaled_columns_solve_the_scaled_problem(column_scale):
     X, y, _ = partly_labeled(1)
-    model = SSMKClassifier([Linear(), RBF()], column_scale=column_scale, tol=1e-8).fit(X, y)
+    model = SSMKClassifier([Linear(), RBF()], C=10.0, column_scale=column_scale, tol=1e-8).fit(X, y)
     bound = KernelLibrary([Linear(), RBF()]).bind(X, np.random.default_rng(0))
     K = bound.columns(np.arange(bound.n_columns), np.arange(20))
     scale = np.sqrt((K**2).mean(axis=0))
@@ -196,10 +196,10 @@ def test_class_weights_multiply_the_costs():
 def test_a_column_budget_is_kept_and_the_gap_covers_what_it_costs():
     X, y, _ = partly_labeled(15, n=200, n_labeled=60)
     with pytest.warns(ConvergenceWarning):
-        small = SSMKClassifier(max_columns=5).fit(X, y)
+        small = SSMKClassifier(C=10.0, max_columns=5).fit(X, y)
     assert small.n_columns_ <= 5
     assert small.status_ is Status.MAX_COLUMNS
-    best = SSMKClassifier().fit(X, y).objective_
+    best = SSMKClassifier(C=10.0).fit(X, y).objective_
     assert small.objective_ - small.certificate_.gap <= best <= small.objective_
 
 

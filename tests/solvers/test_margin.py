@@ -169,3 +169,11 @@ def test_the_optimum_of_squared_costs_is_inside_the_closed_box(rows, at):
 def test_the_dual_of_one_class_problems_chooses_the_margin():
     rows = one_class_rows(5, np.full(5, 0.4))
     same(rows.dual(total=1.0), np.zeros(5), np.zeros(5), np.full(5, 0.4), total=1.0)
+
+
+def test_margins_at_some_points_cost_what_these_do():
+    rng = np.random.default_rng(5)
+    f, targets, cost = rng.normal(size=(3, 12))
+    rows, points = regression_rows(targets, 0.1, np.abs(cost)), rng.permutation(12)
+    assert rows.at(points[:5]).loss(f) + rows.at(points[5:]).loss(f) == pytest.approx(rows.loss(f))
+    assert rows.at(points[:5]).signed(np.ones(10)).tolist() == [0.0] * 12

@@ -1,4 +1,4 @@
-r"""CG-Boost: mixtures of kernels by column generation, for classes and numbers.
+r"""CG-Boost: mixtures of kernels by column generation, for classes; numbers are in :mod:`.cg_boost_regressor`.
 
 One family of problems: the 1-norm, the 2-norm or the RKHS norm of the coefficients, their signs free or not, an offset
 that is free, penalised or absent, a margin of one or a chosen one. What differs is written down in each class.
@@ -10,18 +10,20 @@ import copy
 from collections.abc import Callable, Iterable
 from typing import Any, Self
 
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin
 
+from ..kernels.base import ALL
 from ..kernels.library import KernelLibrary
-from ..parameters import NON_NEGATIVE, NONE, POSITIVE, READ_LATER
-from ..solvers.margin import regression_rows
+from ..parameters import NONE, READ_LATER
 from ..solvers.result import FitState
 from .shared.cg_boost import (
     CG_BOOST_CONSTRAINTS,
     EARLY_STOPPING_CONSTRAINTS,
     NU,
-    class_problems,
-    fit_cg_boost,
+    bind_columns,
+    cg_boost_options,
+    fit_columns,
+    nu_problems,
     precisions,
     require_path,
 )
@@ -31,10 +33,11 @@ from .shared.early_stopping import (
     read_validation_classes,
     require_validation,
     watch_accuracy,
-    watch_r2,
 )
 from .shared.mixture import MixtureFit
-from .shared.outputs import KernelClassifier, KernelRegressor, read_all_labels, read_all_numbers
+from .shared.mixture_choice import COST, CostChoice, choose_cost
+from .shared.outputs import KernelClassifier, read_all_labels
+from .shared.problems import class_problem
 from .shared.sample import Sample, read_sample
 
 
@@ -79,8 +82,9 @@ class CGBoostClassifier(KernelClassifier):
         The library. ``None``: the views of :func:`table_library` where columns look like those of a table, each with
         a unit of its own; else linear, quadratic, and a family of RBF kernels around the mean squared distance. A sum
         of kernels is a kernel, so composite kernels need nothing else: ``[Linear() + Polynomial()]``.
-    C : float, default=10.0
-        Cost of a margin violation; not used with ``nu``.
+    C : float or "cv", default="cv"
+        Cost of a margin violation; not used with ``nu``. ``"cv"``: chosen by cross-validation of the rows, as in
+        :class:`SSMKClassifier`; with l2 and rkhs from 0.1, 1, 10 and 100, by default 10.
     nu : float, optional
         Share of margin errors, above 0 and at most 1.
     penalty : {"l1", "l2", "rkhs"}, default="l1"
@@ -151,6 +155,8 @@ class CGBoostClassifier(KernelClassifier):
         Number of rounds.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Signed multiplier of each row's margin.
+    C_, cv_results_
+        As in :class:`SSMKClassifier`; None and empty with ``nu``.
     candidates_ : ndarray of shape (n_candidates,)
         Rows that could be centres.
     library_ : KernelLibrary
@@ -185,7 +191,7 @@ class CGBoostClassifier(KernelClassifier):
     """
 
     _constraints = (
-        CG_BOOST_CONSTRAINTS | EARLY_STOPPING_CONSTRAINTS | {"C": POSITIVE, "nu": NONE | NU, "class_weight": READ_LATER}
+        CG_BOOST_CONSTRAINTS | EARLY_STOPPING_CONSTRAINTS | {"C": COST, "nu": NONE | NU, "class_weight": READ_LATER}
     )
     score = ClassifierMixin.score  # every row has a label
 
@@ -193,7 +199,7 @@ class CGBoostClassifier(KernelClassifier):
         self,
         kernels: Any = None,
         *,
-        C: float = 10.0,
+        C: float | str = "cv",
         nu: float | None = None,
         penalty: str = "l1",
         positive: bool = False,
@@ -258,12 +264,16 @@ class CGBoostClassifier(KernelClassifier):
         held = self._read_held_out(X_val, y_val, sample)
         sample, held = hold_out(sample, self.validation_fraction, rng, held)
         validation = watch_accuracy(held, sample.partition.classes, self.n_iter_no_change)
-        problems = class_problems(sample, self.C, self.nu, self.class_weight, self.intercept)
-        params, chooses_margin = self._parameters(), self.nu is not None
-        library, (fit,) = fit_cg_boost(
-            owner, params, sample, [problems], rng, validation, chooses_margin=chooses_margin
-        )
-        return self.keep_fit(sample, library, fit)
+        problem, params = class_problem(sample, self.class_weight), self._parameters()
+        options = cg_boost_options(owner, params, chooses_margin=self.nu is not None)
+        if self.nu is not None:
+            margins, choice = nu_problems(problem, self.nu, self.intercept), CostChoice(None, {})
+        columns = bind_columns(params, sample, rng)
+        if self.nu is None:
+            choice = choose_cost(self.C, columns, problem, options)
+            margins = problem.margins(choice.C, ALL)
+        (fit,) = fit_columns(columns, [margins], options, validation)
+        return self.keep_fit(sample, columns.library, fit, choice)
 
     def fit_path(
         self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
@@ -284,15 +294,19 @@ class CGBoostClassifier(KernelClassifier):
         self._check_parameters()
         require_path(self.nu, self.validation_fraction)
         owner, rng, Cs = type(self).__name__, self._rng(), [float(C) for C in Cs]
+        options = cg_boost_options(owner, self._parameters())
         require_validation(owner, X_val, y_val)
         sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
         self._read_held_out(X_val, y_val, sample)
-        problems = [class_problems(sample, C, None, self.class_weight, self.intercept) for C in Cs]
-        library, fits = fit_cg_boost(owner, self._parameters(), sample, problems, rng)
+        problem, columns = class_problem(sample, self.class_weight), bind_columns(self._parameters(), sample, rng)
+        fits = fit_columns(columns, [problem.margins(C, ALL) for C in Cs], options)
         copies = [copy.copy(self).set_params(C=C) for C in Cs]
-        return [model.keep_fit(sample, library, fit) for model, fit in zip(copies, fits, strict=True)]
+        return [
+            model.keep_fit(sample, columns.library, fit, CostChoice(C, {}))
+            for model, fit, C in zip(copies, fits, Cs, strict=True)
+        ]
 
-    def keep_fit(self, sample: Sample, library: KernelLibrary, fit: MixtureFit) -> Self:
+    def keep_fit(self, sample: Sample, library: KernelLibrary, fit: MixtureFit, choice: CostChoice) -> Self:
         """Take over the model of a fit, such as one along a path of costs.
 
         Parameters
@@ -301,8 +315,9 @@ class CGBoostClassifier(KernelClassifier):
             The rows and labels that were fitted.
         library : KernelLibrary
         fit : MixtureFit
+        choice : CostChoice
         """
-        return self._keep(sample, library, fit, classes_=sample.partition.classes.copy())
+        return self._keep(sample, library, fit, choice, classes_=sample.partition.classes.copy())
 
     def _read_held_out(self, X_val: Any, y_val: Any, sample: Sample) -> HeldOut | None:
         """Check validation rows against those of a fit; None where there are none."""
@@ -310,168 +325,3 @@ class CGBoostClassifier(KernelClassifier):
             return None
         X_val = self._read_rows(X_val, sample.rows.dtypes, like=sample.rows).X
         return HeldOut(X_val, read_validation_classes(y_val, sample.partition, type(self).__name__))
-
-
-class CGBoostRegressor(KernelRegressor):
-    r"""Predict numbers with a mixture of kernels found by column generation, with a certificate.
-
-    The epsilon-insensitive form of :class:`CGBoostClassifier`, (13) of the paper with the norm :math:`R` of that class:
-
-    .. math::
-        \min_{\alpha, b, \xi, \eta} \quad & R(\alpha) + \sum_i C_i (\xi_i + \eta_i) \\
-        \text{s.t.} \quad & f(x_i) + \xi_i \ge y_i - \varepsilon, \quad -f(x_i) + \eta_i \ge -y_i - \varepsilon, \quad
-        \xi, \eta \ge 0 .
-
-    Parameters
-    ----------
-    kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
-        The library, as in :class:`CGBoostClassifier`.
-    C : float, default=10.0
-        Cost of an error beyond ``epsilon``.
-    epsilon : float, default=0.1
-        Errors up to this, in units of ``y``, cost nothing.
-    penalty, positive, intercept, pricing, column_scale, centers, max_columns, max_time, tol
-        As in :class:`CGBoostClassifier`.
-    validation_fraction, n_iter_no_change, cache_size, n_jobs, callback, verbose, random_state
-        As in :class:`CGBoostClassifier`; the validation score is the coefficient of determination.
-
-    Attributes
-    ----------
-    expansion_, intercept_, kernel_usage_, n_columns_, n_evaluations_, objective_, certificate_, status_, history_
-        As in :class:`CGBoostClassifier`.
-    n_iter_, dual_coef_, candidates_, library_, n_features_in_, feature_names_in_
-        As in :class:`CGBoostClassifier`.
-
-    References
-    ----------
-    J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from kernelweave import CGBoostRegressor
-    >>> X = np.linspace(0, 6, 100)[:, None]
-    >>> model = CGBoostRegressor(epsilon=0.01).fit(X, np.sin(X[:, 0]))
-    >>> bool(np.abs(model.predict(X) - np.sin(X[:, 0])).max() < 0.05)
-    True
-    """
-
-    _constraints = CG_BOOST_CONSTRAINTS | EARLY_STOPPING_CONSTRAINTS | {"C": POSITIVE, "epsilon": NON_NEGATIVE}
-    score = RegressorMixin.score  # every row has a label
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        C: float = 10.0,
-        epsilon: float = 0.1,
-        penalty: str = "l1",
-        positive: bool = False,
-        intercept: str | None = "free",
-        pricing: str = "stratified",
-        column_scale: str | None = "std",
-        centers: Any = "auto",
-        max_columns: int | None = None,
-        max_time: float | None = None,
-        tol: float | None = None,
-        validation_fraction: float | None = None,
-        n_iter_no_change: int = 10,
-        cache_size: float = 500.0,
-        n_jobs: int | None = None,
-        callback: Callable[[FitState], object] | None = None,
-        verbose: int = 0,
-        random_state: Any = None,
-    ):
-        self.kernels = kernels
-        self.C = C
-        self.epsilon = epsilon
-        self.penalty = penalty
-        self.positive = positive
-        self.intercept = intercept
-        self.pricing = pricing
-        self.column_scale = column_scale
-        self.centers = centers
-        self.max_columns = max_columns
-        self.max_time = max_time
-        self.tol = tol
-        self.validation_fraction = validation_fraction
-        self.n_iter_no_change = n_iter_no_change
-        self.cache_size = cache_size
-        self.n_jobs = n_jobs
-        self.callback = callback
-        self.verbose = verbose
-        self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None) -> Self:
-        """Learn the mixture.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        sample_weight : array-like of shape (n_samples,), optional
-            Rows of weight zero are ignored altogether.
-        X_val, y_val : as X and y, optional
-            Rows on which the model is scored after each round; the fit stops when ``n_iter_no_change`` rounds bring
-            nothing, and keeps the best model.
-
-        Returns
-        -------
-        self
-        """
-        self._check_parameters()
-        owner, rng = type(self).__name__, self._rng()
-        require_validation(owner, X_val, y_val, self.validation_fraction)
-        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_numbers(y, owner), sample_weight)
-        held = self._read_held_out(X_val, y_val, sample)
-        sample, held = hold_out(sample, self.validation_fraction, rng, held)
-        validation = watch_r2(held, self.n_iter_no_change)
-        problems = [regression_rows(sample.partition.targets, self.epsilon, self.C * sample.weight)]
-        library, (fit,) = fit_cg_boost(owner, self._parameters(), sample, [problems], rng, validation)
-        return self.keep_fit(sample, library, fit)
-
-    def fit_path(
-        self, X: Any, y: Any, Cs: Iterable[float], sample_weight: Any = None, *, X_val: Any = None, y_val: Any = None
-    ) -> list[Self]:
-        """Return fitted copies of the estimator, one for each cost in the order given.
-
-        The kernels are bound once, and each fit starts from the solution of the last; :func:`cg_boost_path` tabulates.
-
-        Parameters
-        ----------
-        X, y, sample_weight
-            As for ``fit``.
-        Cs : iterable of float
-            Values of ``C``.
-        X_val, y_val : as X and y, optional
-            Rows on which the copies are to be scored; they are checked before the first fit, and not used.
-        """
-        self._check_parameters()
-        require_path(None, self.validation_fraction)
-        owner, rng, Cs = type(self).__name__, self._rng(), [float(C) for C in Cs]
-        require_validation(owner, X_val, y_val)
-        sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_numbers(y, owner), sample_weight)
-        self._read_held_out(X_val, y_val, sample)
-        problems = [[regression_rows(sample.partition.targets, self.epsilon, C * sample.weight)] for C in Cs]
-        library, fits = fit_cg_boost(owner, self._parameters(), sample, problems, rng)
-        copies = [copy.copy(self).set_params(C=C) for C in Cs]
-        return [model.keep_fit(sample, library, fit) for model, fit in zip(copies, fits, strict=True)]
-
-    def keep_fit(self, sample: Sample, library: KernelLibrary, fit: MixtureFit) -> Self:
-        """Take over the model of a fit, such as one along a path of costs.
-
-        Parameters
-        ----------
-        sample : Sample
-            The rows and labels that were fitted.
-        library : KernelLibrary
-        fit : MixtureFit
-        """
-        return self._keep(sample, library, fit)
-
-    def _read_held_out(self, X_val: Any, y_val: Any, sample: Sample) -> HeldOut | None:
-        """Check validation rows against those of a fit; None where there are none."""
-        if X_val is None:
-            return None
-        X_val = self._read_rows(X_val, sample.rows.dtypes, like=sample.rows).X
-        return HeldOut(X_val, read_all_numbers(y_val, type(self).__name__).targets)

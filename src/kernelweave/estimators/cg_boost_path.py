@@ -16,16 +16,20 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 
+from ..kernels.base import ALL
 from ..labels import partition
 from ..parameters import READ_LATER, Constraint, is_count, is_positive, require
 from ..solvers.result import FitState
-from .cg_boost import CGBoostClassifier, CGBoostRegressor
-from .shared.cg_boost import CG_BOOST_CONSTRAINTS, cg_boost_options, class_problems, fit_cg_boost, precisions
+from .cg_boost import CGBoostClassifier
+from .cg_boost_regressor import CGBoostRegressor
+from .shared.cg_boost import CG_BOOST_CONSTRAINTS, bind_columns, cg_boost_options, fit_columns, precisions
 from .shared.cv_results import tabulate_scores
 from .shared.early_stopping import require_validation
 from .shared.mixture import REMEDIES
+from .shared.mixture_choice import CostChoice
 from .shared.outcome import warn_unless_converged
 from .shared.outputs import KernelClassifier, read_all_labels
+from .shared.problems import class_problem
 from .shared.sample import Sample, read_sample
 
 PATH_RANGE = (1e-2, 1e3)  # of C, relative to columns of unit deviation
@@ -256,7 +260,7 @@ class CGBoostClassifierCV(KernelClassifier):
         params = {name: value for name, value in self._parameters().items() if name not in own}
         base = CGBoostClassifier(**params)
         params = base.get_params(deep=False)
-        tol = cg_boost_options(owner, params).tol
+        options = cg_boost_options(owner, params)
         sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
         scorer, rng = check_scoring(base, scoring=self.scoring), self._rng()
         (X,) = indexable(X)  # some sparse formats have no rows to take
@@ -269,16 +273,18 @@ class CGBoostClassifierCV(KernelClassifier):
             )
         )
         best = int(np.argmax(scores.mean(axis=0)))
-        problems = [class_problems(sample, C, None, self.class_weight, self.intercept) for C in values[: best + 1]]
-        library, fits = fit_cg_boost(owner, params, sample, problems, rng, quiet=True)
-        warn_unless_converged(fits[-1].results, tol, REMEDIES)  # what other models of the path lack does not matter
+        problem, columns = class_problem(sample, self.class_weight), bind_columns(params, sample, rng)
+        fits = fit_columns(columns, [problem.margins(C, ALL) for C in values[: best + 1]], options, quiet=True)
+        warn_unless_converged(
+            fits[-1].results, options.tol, REMEDIES
+        )  # what other models of the path lack does not matter
         models = [
-            copy.copy(base).set_params(C=float(C)).keep_fit(sample, library, fit)
+            copy.copy(base).set_params(C=float(C)).keep_fit(sample, columns.library, fit, CostChoice(float(C), {}))
             for C, fit in zip(values[: best + 1], fits, strict=True)
         ]
         return self._keep(
             sample,
-            library,
+            columns.library,
             fits[-1],
             classes_=sample.partition.classes.copy(),
             cv_results_=tabulate_scores([{"C": float(C)} for C in values], scores.T),
@@ -321,15 +327,17 @@ def score_fold(
     train, test = train[weight[train] > 0], test[weight[test] > 0]
     rows = replace(sample.rows, X=sample.rows.X[train])
     fold = read_sample(rows, partition(labels[train], unlabeled=None), weight[train])
-    problems = [class_problems(fold, C, None, params["class_weight"], params["intercept"]) for C in Cs]
-    library, fits = fit_cg_boost(owner, params, fold, problems, rng, quiet=True)
+    problem, columns = class_problem(fold, params["class_weight"]), bind_columns(params, fold, rng)
+    options = cg_boost_options(owner, params)
+    fits = fit_columns(columns, [problem.margins(C, ALL) for C in Cs], options, quiet=True)
     parameters = inspect.signature(scorer).parameters.values()
     takes_weight = any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
     held = {"sample_weight": weight[test]} if takes_weight else {}
     X_test = _safe_indexing(X, test)
     scores: list[float] = []
     for C, fit in zip(Cs, fits, strict=True):
-        model = CGBoostClassifier(**params).set_params(C=float(C)).keep_fit(fold, library, fit)
+        model = CGBoostClassifier(**params).set_params(C=float(C))
+        model.keep_fit(fold, columns.library, fit, CostChoice(float(C), {}))
         score = scorer(model, X_test, labels[test], **held)
         if not isinstance(score, numbers.Real):
             raise ValueError(f"scoring={scorer!r} gave {score!r}; expected one number, by which the best C is chosen.")

@@ -10,11 +10,11 @@ from sklearn.utils import Tags
 from ..kernels.defaults import deformed_kernels, design_kernels
 from ..kernels.manifold import MAX_EXACT_ROWS
 from ..labels import partition, partition_targets
-from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER, one_of, require
+from ..parameters import POSITIVE, READ_LATER, one_of, require
 from .kernel_learners import AlignedKernelLearner, LabelAwareKernelLearner, Learner
 from .shared.learned_kernel_svm import LearnedMachineOptions, fit_learned_machine
 from .shared.outputs import KernelClassifier, KernelRegressor, transduce_classes, transduce_numbers
-from .shared.problems import NumberProblem, class_problem
+from .shared.problems import EPSILON, class_problem, number_problem
 from .shared.sample import read_sample
 from .shared.target import Target, read_target
 
@@ -164,8 +164,9 @@ class LearnedKernelRegressor(KernelRegressor):
         As in :class:`LearnedKernelClassifier`; None has narrow kernels, too.
     C : float or "cv", default="cv"
         Cost of an error; ``"cv"``: 0.1, 1, 10 or 100 times the standard deviation of each target.
-    epsilon : float, default=0.1
-        Errors up to it cost nothing; in units of the targets.
+    epsilon : float or "auto", default="auto"
+        Errors up to it cost nothing; in units of the targets. ``"auto"``: a tenth of the (weighted) standard deviation
+        of each target.
     tol, random_state
         As in :class:`LearnedKernelClassifier`.
 
@@ -194,14 +195,14 @@ class LearnedKernelRegressor(KernelRegressor):
     True
     """
 
-    _constraints = LEARNED_CONSTRAINTS | {"epsilon": NON_NEGATIVE}
+    _constraints = LEARNED_CONSTRAINTS | {"epsilon": EPSILON}
 
     def __init__(
         self,
         learner: Any = None,
         *,
         C: float | str = "cv",
-        epsilon: float = 0.1,
+        epsilon: float | str = "auto",
         tol: float = 1e-3,
         random_state: Any = None,
     ):
@@ -229,11 +230,9 @@ class LearnedKernelRegressor(KernelRegressor):
         self._check_parameters()
         options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)
         sample = read_sample(self._read_rows(X), partition_targets(y, several=True), sample_weight)
-        targets, target = sample.partition.targets, read_target(sample)
+        target = read_target(sample)
         learners = copy_learners(options.owner, self.learner, sample.X, target)
-        unit = target.deviation if targets.ndim == 2 else float(target.deviation[0])
-        columns = targets.reshape(len(targets), -1)
-        problem = NumberProblem(columns, sample.labeled_weight, float(self.epsilon), unit)
+        problem = number_problem(sample, self.epsilon)
         designs = [learner.design() for learner in learners]
         fit = fit_learned_machine(designs, sample, target, problem, options, self._rng())
         return self._keep(

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ..kernels.defaults import given_library
 from ..labels import partition_targets
-from ..parameters import BOOLEAN, NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
+from ..parameters import BOOLEAN, POSITIVE, READ_LATER, one_of, read_options
 from ..solvers.result import FitState
 from .shared.machine import (
     MACHINE_CONSTRAINTS,
@@ -25,7 +25,7 @@ from .shared.outputs import (
     transduce_classes,
     transduce_numbers,
 )
-from .shared.problems import class_problem, number_problem
+from .shared.problems import EPSILON, class_problem, number_problem
 from .shared.sample import bind, keep_labeled, read_sample
 
 MKL_CONSTRAINTS = (
@@ -264,8 +264,9 @@ class MKLRegressor(KernelRegressor):
     C : float or "cv", default="cv"
         Cost of an error beyond ``epsilon``. ``"cv"``: ten times the standard deviation of ``y``, unless held-out rows
         are predicted better with 0.1, 1 or 100 times that.
-    epsilon : float, default=0.1
-        Errors up to this, in units of ``y``, cost nothing.
+    epsilon : float or "auto", default="auto"
+        Errors up to this, in units of ``y``, cost nothing. ``"auto"``: a tenth of the (weighted) standard deviation of
+        ``y``.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
     norm, scale, weighting, solver, tol, max_iter, dtype, callback, verbose, random_state
         As in :class:`MKLClassifier`.
@@ -295,7 +296,7 @@ class MKLRegressor(KernelRegressor):
 
     _constraints = MKL_CONSTRAINTS | {
         "C": POSITIVE | one_of("cv"),
-        "epsilon": NON_NEGATIVE,
+        "epsilon": EPSILON,
         "loss": one_of("epsilon_insensitive", "squared_epsilon_insensitive"),
     }
 
@@ -304,7 +305,7 @@ class MKLRegressor(KernelRegressor):
         kernels: Any = None,
         *,
         C: float | str = "cv",
-        epsilon: float = 0.1,
+        epsilon: float | str = "auto",
         loss: str = "epsilon_insensitive",
         norm: float = 1,
         scale: str | None = "trace",

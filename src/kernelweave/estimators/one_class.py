@@ -13,7 +13,7 @@ from ..labels import partition_targets
 from ..solvers.margin import one_class_rows
 from ..solvers.result import FitState
 from .shared.base import KernelEstimator
-from .shared.cg_boost import CG_BOOST_CONSTRAINTS, NU, fit_cg_boost, precisions
+from .shared.cg_boost import CG_BOOST_CONSTRAINTS, NU, bind_columns, cg_boost_options, fit_columns, precisions
 from .shared.sample import read_sample
 
 BORDER_ROUNDING = 1e-9  # of the largest value: rows on the border are inside, whatever rounding says
@@ -144,9 +144,11 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         cost = np.minimum(1.0, sample.weight / (self.nu * sample.weight.sum()))  # the duals sum to one
         problems = [one_class_rows(len(cost), cost)]
         params = self._parameters() | {"kernels": as_library(self.kernels, novelty_library(sample.X))}
-        library, (fit,) = fit_cg_boost(owner, params, sample, [problems], rng, chooses_margin=True)
+        options = cg_boost_options(owner, params, chooses_margin=True)
+        columns = bind_columns(params, sample, rng)
+        (fit,) = fit_columns(columns, [problems], options)
         offset = float(fit.rho[0] - BORDER_ROUNDING * np.abs(fit.expansion(sample.X)).max())
-        return self._keep(sample, library, fit, offset_=offset)
+        return self._keep(sample, columns.library, fit, offset_=offset)
 
     def score_samples(self, X: Any) -> np.ndarray:
         """Return the value of the mixture at the rows of ``X``; large where they are like the training rows."""

@@ -5,21 +5,24 @@ The problem is (9) of the SSMK paper; the walk is check, partition, bind, state 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Self
 
+import numpy as np
+
+from ..kernels.base import ALL
 from ..kernels.defaults import MAX_MANIFOLD_ROWS, as_library, mixture_library
-from ..kernels.library import KernelLibrary
 from ..labels import partition, partition_targets
-from ..parameters import NON_NEGATIVE, POSITIVE, READ_LATER
-from ..solvers.margin import classification_rows, regression_rows
+from ..parameters import READ_LATER
 from ..solvers.result import FitState
-from .shared.centers import Centers, choose_centers
+from .shared.centers import choose_centers
 from .shared.formulation import Formulation
-from .shared.mixture import MIXTURE_CONSTRAINTS, fit_mixture, mixture_options
+from .shared.mixture import MIXTURE_CONSTRAINTS, BoundColumns, fit_mixture, mixture_options
+from .shared.mixture_choice import COST, choose_cost
 from .shared.outputs import KernelClassifier, KernelRegressor, transduce_classes, transduce_numbers
-from .shared.sample import bind, class_weights, read_sample
+from .shared.problems import EPSILON, class_problem, number_problem
+from .shared.sample import Sample, bind, read_sample
 
 
 class SSMKClassifier(KernelClassifier):
@@ -46,8 +49,11 @@ class SSMKClassifier(KernelClassifier):
         there are unlabelled rows, up to 10,000 in all, also four kernels deformed along the graph of nearest neighbours
         (:class:`ManifoldKernel`), whose basis functions cost a new row as many kernel values as there are rows, 1000 at
         most above 2000 rows.
-    C : float, default=10.0
-        Cost of a margin violation, relative to a 1-norm of 1.
+    C : float or "cv", default="cv"
+        Cost of a margin violation, relative to a 1-norm of 1. ``"cv"``: 1, or another one of 0.01, 0.03, 0.1, 0.3 and
+        10 if with it labelled rows that are held out (five folds, of 500 such rows at most) are predicted better by
+        more than a standard error of the difference. They stay as unlabelled rows, and folds are the same in every
+        fit. 1 where fewer than 40 rows are labelled.
     column_scale : {"std", "norm"} or None, default="std"
         :math:`s_j`. ``"std"``: the weighted standard deviation of column :math:`j` over the labelled rows, so that
         kernels of different magnitude compete on equal terms (the free offset absorbs a column's mean); at least a
@@ -62,7 +68,7 @@ class SSMKClassifier(KernelClassifier):
         names, the columns at these rows.
     max_time : float, optional
         Seconds after which no further round starts, and a linear program ends. The last solution is then made sparse,
-        if that takes about half as long again or less.
+        if that takes about half as long again or less. To choose ``C`` may take half as long before.
     tol : float, default=1e-6
         Relative duality gap to reach.
     class_weight : None, "balanced" or dict, default=None
@@ -106,6 +112,11 @@ class SSMKClassifier(KernelClassifier):
         Signed multiplier of each row's margin; zero for rows that do not bind the model, unlabelled ones among them.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
+    C_ : float
+        The cost used.
+    cv_results_ : dict
+        Accuracy in the folds for each cost, as in scikit-learn's ``GridSearchCV``; folds count by their held-out rows.
+        Larger costs are left out once one above the default is clearly worse. Empty where nothing was chosen.
     candidates_ : ndarray of shape (n_candidates,)
         Rows that could be centres.
     library_ : KernelLibrary
@@ -138,13 +149,13 @@ class SSMKClassifier(KernelClassifier):
     True
     """
 
-    _constraints = MIXTURE_CONSTRAINTS | {"C": POSITIVE, "class_weight": READ_LATER, "unlabeled": READ_LATER}
+    _constraints = MIXTURE_CONSTRAINTS | {"C": COST, "class_weight": READ_LATER, "unlabeled": READ_LATER}
 
     def __init__(
         self,
         kernels: Any = None,
         *,
-        C: float = 10.0,
+        C: float | str = "cv",
         column_scale: str | None = "std",
         max_columns: int | None = None,
         centers: Any = "auto",
@@ -192,14 +203,18 @@ class SSMKClassifier(KernelClassifier):
         options = mixture_options(type(self).__name__, self._parameters(), Formulation())
         rng = self._rng()
         sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled), sample_weight)
-        library, centers = choose_columns(self.kernels, choose_centers(self.centers, sample, rng))
-        bound = bind(library, centers.sample, rng, self.cache_size)
-        weight = sample.labeled_weight
-        cost = self.C * weight * class_weights(self.class_weight, sample.partition, weight)
-        problems = [classification_rows(signs, cost) for signs in sample.partition.one_vs_rest()]
-        fit = fit_mixture(bound, centers, problems, options)
-        transduction = transduce_classes(fit.expansion(sample.rows.X), sample)
-        return self._keep(sample, library, fit, classes_=sample.partition.classes.copy(), transduction_=transduction)
+        columns = bind_columns(self._parameters(), sample, rng)
+        problem = class_problem(sample, self.class_weight)
+        choice = choose_cost(self.C, columns, problem, options)
+        fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options)
+        return self._keep(
+            sample,
+            columns.library,
+            fit,
+            choice,
+            classes_=sample.partition.classes.copy(),
+            transduction_=transduce_classes(fit.expansion(sample.rows.X), sample),
+        )
 
 
 class SSMKRegressor(KernelRegressor):
@@ -216,10 +231,12 @@ class SSMKRegressor(KernelRegressor):
     ----------
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library, as in :class:`SSMKClassifier`.
-    C : float, default=10.0
-        Cost of an error beyond ``epsilon``, relative to a 1-norm of 1.
-    epsilon : float, default=0.1
-        Errors up to this, in units of ``y``, cost nothing.
+    C : float or "cv", default="cv"
+        Cost of an error beyond ``epsilon``, relative to a 1-norm of 1. ``"cv"``: as in :class:`SSMKClassifier`, by
+        default 0.1. The problem is homogeneous, so a good cost does not depend on the unit of ``y``.
+    epsilon : float or "auto", default="auto"
+        Errors up to this, in units of ``y``, cost nothing. ``"auto"``: a tenth of the (weighted) standard deviation of
+        the known numbers.
     column_scale, max_columns, centers, max_time, tol, cache_size, n_jobs, callback, verbose, random_state
         As in :class:`SSMKClassifier`.
 
@@ -229,6 +246,8 @@ class SSMKRegressor(KernelRegressor):
         As in :class:`SSMKClassifier`.
     n_iter_, dual_coef_, transduction_, candidates_, library_, n_features_in_, feature_names_in_
         As in :class:`SSMKClassifier`.
+    C_, cv_results_
+        As in :class:`SSMKClassifier`; scores are negative squared errors, in units of the variance of ``y``.
 
     Notes
     -----
@@ -250,14 +269,14 @@ class SSMKRegressor(KernelRegressor):
     True
     """
 
-    _constraints = MIXTURE_CONSTRAINTS | {"C": POSITIVE, "epsilon": NON_NEGATIVE}
+    _constraints = MIXTURE_CONSTRAINTS | {"C": COST, "epsilon": EPSILON}
 
     def __init__(
         self,
         kernels: Any = None,
         *,
-        C: float = 10.0,
-        epsilon: float = 0.1,
+        C: float | str = "cv",
+        epsilon: float | str = "auto",
         column_scale: str | None = "std",
         max_columns: int | None = None,
         centers: Any = "auto",
@@ -302,20 +321,20 @@ class SSMKRegressor(KernelRegressor):
         options = mixture_options(type(self).__name__, self._parameters(), Formulation())
         rng = self._rng()
         sample = read_sample(self._read_rows(X), partition_targets(y), sample_weight)
-        library, centers = choose_columns(self.kernels, choose_centers(self.centers, sample, rng))
-        bound = bind(library, centers.sample, rng, self.cache_size)
-        problems = [regression_rows(sample.partition.targets, self.epsilon, self.C * sample.labeled_weight)]
-        fit = fit_mixture(bound, centers, problems, options)
+        columns = bind_columns(self._parameters(), sample, rng)
+        problem = number_problem(sample, self.epsilon)
+        choice = choose_cost(self.C, columns, problem, options)
+        fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options)
         transduction = transduce_numbers(fit.expansion(sample.rows.X), sample)
-        return self._keep(sample, library, fit, transduction_=transduction)
+        return self._keep(sample, columns.library, fit, choice, transduction_=transduction)
 
 
-def choose_columns(kernels: Any, centers: Centers) -> tuple[KernelLibrary, Centers]:
-    """Return the library whose columns compete, and the centres with a note on default kernels that are left out."""
-    if kernels is not None:
-        return as_library(kernels), centers
-    sample = centers.sample
-    if sample.partition.n_unlabeled and sample.n_rows > MAX_MANIFOLD_ROWS:
+def bind_columns(params: Mapping[str, Any], sample: Sample, rng: np.random.Generator) -> BoundColumns:
+    """Bind the kernels that parameters name; the scope of the centres tells of default kernels that are left out."""
+    centers = choose_centers(params["centers"], sample, rng)
+    kept = centers.sample
+    if params["kernels"] is None and kept.partition.n_unlabeled and kept.n_rows > MAX_MANIFOLD_ROWS:
         note = f"; no deformed kernels, since there are more than {MAX_MANIFOLD_ROWS:,} rows"
         centers = replace(centers, scope=centers.scope + note)
-    return mixture_library(sample.X, sample.partition.n_unlabeled), centers
+    library = as_library(params["kernels"], mixture_library(kept.X, kept.partition.n_unlabeled))
+    return BoundColumns(library, bind(library, kept, rng, params["cache_size"]), centers)

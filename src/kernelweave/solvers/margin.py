@@ -52,6 +52,18 @@ class MarginRows:
         """Return by how much every row misses its target; zero where it does not."""
         return np.maximum(0.0, self.target - self.margins(f))
 
+    def at(self, points: np.ndarray) -> MarginRows:
+        """Return the margins at some of the points; the function is still one of all of them.
+
+        Examples
+        --------
+        >>> rows = regression_rows(np.array([5.0, 6.0, 7.0]), 0.5, np.ones(3)).at(np.array([0, 2]))
+        >>> rows.point.tolist(), rows.target.tolist(), rows.n_points
+        ([0, 2, 0, 2], [4.5, 6.5, -5.5, -7.5], 3)
+        """
+        here = np.isin(self.point, points)
+        return MarginRows(self.sign[here], self.point[here], self.target[here], self.cost[here], self.n_points)
+
     def loss(self, f: np.ndarray) -> float:
         """Return the total cost of the violated margins for function values ``f`` at the points."""
         return float(self.cost @ self.slack(f))

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
+from kernelweave import SemiSupervisedSplit
 from kernelweave.estimators.shared import fold_choice
-from kernelweave.estimators.shared.fold_choice import choose_candidate, split_labeled
+from kernelweave.estimators.shared.fold_choice import choose_candidate, clearly_better, split_labeled, tabulate_losses
 
 
 def test_every_row_is_held_out_once_in_each_repeat():
@@ -35,6 +36,31 @@ def test_of_many_rows_some_take_part(monkeypatch):
     monkeypatch.setattr(fold_choice, "MAX_CHOICE_ROWS", 50)
     folds = split_labeled(None, 1000, np.random.default_rng(0))
     assert {len(kept) + len(held) for kept, held in folds} == {50}
+    folds = split_labeled(None, 1000, np.random.default_rng(0), max_rows=100)
+    assert {len(kept) + len(held) for kept, held in folds} == {100}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_many_rows_two_of_each_class_take_part(seed):
+    codes = np.random.default_rng(seed).permutation(np.repeat([0, 1, 2, 3], [600, 300, 3, 1]))
+    folds = split_labeled(codes, len(codes), np.random.default_rng(seed), max_rows=60)
+    for kept, held in folds:
+        counts = np.bincount(codes[np.concatenate([kept, held])], minlength=4)
+        assert counts.sum() == 60
+        assert counts[2] >= 2
+        assert counts[3] == 1
+    assert len(folds) == 5
+
+
+@pytest.mark.parametrize("n_folds", [2, 3, 5])
+@pytest.mark.parametrize("codes", [None, np.repeat([0, 1, 2], [9, 5, 6])])
+def test_rows_are_dealt_as_the_public_splitter_deals_them(codes, n_folds):
+    y = np.arange(20.0) if codes is None else codes
+    splitter = SemiSupervisedSplit(n_folds, target="numbers" if codes is None else "classes", random_state=3)
+    folds = split_labeled(codes, 20, np.random.RandomState(3), n_folds=n_folds)
+    for (kept, held), (train, test) in zip(folds, splitter.split(y, y), strict=True):
+        np.testing.assert_array_equal(kept, train)
+        np.testing.assert_array_equal(held, test)
 
 
 @pytest.mark.parametrize("n_better, chosen", [(0, 0), (1, 0), (2, 1), (10, 1)])
@@ -42,3 +68,46 @@ def test_another_candidate_must_be_better_by_more_than_a_standard_error(n_better
     losses = np.ones((2, 20))
     losses[1, :n_better] = 0.0  # n errors less: the difference is n, its standard error the root of n
     assert choose_candidate(losses) == chosen
+
+
+def test_of_equal_candidates_the_default_is_taken():
+    losses = np.ones((3, 20))
+    losses[2, :10] = 2.0
+    assert [choose_candidate(losses, default) for default in range(3)] == [0, 1, 0]
+
+
+def test_one_error_less_is_not_clearly_better():
+    wrong = np.zeros(20, dtype=bool)
+    other = wrong.copy()
+    other[0] = True
+    assert not clearly_better(wrong, other)
+    other[:2] = True
+    assert clearly_better(wrong, other)
+    assert not clearly_better(other, wrong)
+    other[1] = False
+    assert clearly_better(wrong, other, 0.5)
+    assert not clearly_better(wrong, wrong, 0.5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_of_errors_the_standard_error_is_that_of_a_sign_test(seed):
+    first, second = np.random.default_rng(seed).random((2, 30)) < [[0.2], [0.35]]
+    fewer, more = np.sum(second & ~first), np.sum(first & ~second)
+    assert clearly_better(first, second) == (fewer - more > np.sqrt(fewer + more))
+
+
+def test_one_row_alone_is_never_clear_whatever_its_weight():
+    losses, others = np.ones((2, 20))
+    others[0] = 100.0
+    assert not clearly_better(losses, others)
+
+
+def test_scores_are_means_over_the_weight_of_held_out_rows():
+    rng = np.random.default_rng(0)
+    losses, weight, folds = rng.random((2, 12)), rng.random(12), split_labeled(None, 12, rng)
+    weighted = np.hstack([weight[held] * losses[:, held] for _, held in folds])
+    table = tabulate_losses([{"C": 1.0}, {"C": 2.0}], weighted, weight, folds, perfect_score=1.0)
+    for k, (_, held) in enumerate(folds):
+        expected = 1 - np.average(losses[:, held], axis=1, weights=weight[held])
+        np.testing.assert_allclose(table[f"split{k}_test_score"], expected)
+    np.testing.assert_allclose(table["mean_test_score"], 1 - losses @ weight / weight.sum())

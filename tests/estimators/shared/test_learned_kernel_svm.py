@@ -16,7 +16,6 @@ from kernelweave import (
     OrderedSpectralKernelLearner,
 )
 from kernelweave.estimators.shared import learned_kernel_svm
-from kernelweave.estimators.shared.learned_kernel_svm import ClassProblem, NumberProblem
 
 LEARNERS = {
     "label-aware": LabelAwareKernelLearner(RBF(1.0)),
@@ -40,8 +39,8 @@ def curve(seed=0, n=60, n_labeled=25):
 
 def recorded_folds(monkeypatch):
     """The folds of the next fits, as they are made."""
-    folds, original = [], learned_kernel_svm.labeled_folds
-    monkeypatch.setattr(learned_kernel_svm, "labeled_folds", lambda *args: folds.append(original(*args)) or folds[-1])
+    folds, original = [], learned_kernel_svm.kernel_folds
+    monkeypatch.setattr(learned_kernel_svm, "kernel_folds", lambda *args: folds.append(original(*args)) or folds[-1])
     return folds
 
 
@@ -66,12 +65,12 @@ def test_the_loss_of_folds_is_that_of_fits_without_the_held_out_labels(name, mon
 def test_the_loss_of_numbers_is_that_of_fits_without_the_held_out_targets(monkeypatch):
     X, y, truth = curve(7)
     folds = recorded_folds(monkeypatch)
-    model = LearnedKernelRegressor(PAIR, C=2.0, tol=1e-9, random_state=0).fit(X, y)
+    model = LearnedKernelRegressor(PAIR, C=2.0, epsilon=0.1, tol=1e-9, random_state=0).fit(X, y)
     for score, learner in zip(model.cv_results_["mean_test_score"], PAIR, strict=True):
         total = 0.0
         for _, held in folds[0]:
             masked = np.where(np.isin(np.arange(60), held)[:, None], np.nan, y)
-            other = LearnedKernelRegressor(learner, C=2.0, tol=1e-9).fit(X, masked)
+            other = LearnedKernelRegressor(learner, C=2.0, epsilon=0.1, tol=1e-9).fit(X, masked)
             total += np.sum(((other.predict(X[held]) - truth[held]) / y[:25].std(axis=0)) ** 2) / 2
         assert -score == pytest.approx(total / 25, rel=1e-3)
 
@@ -151,25 +150,3 @@ def test_all_folds_share_one_binding(monkeypatch):
     model = LearnedKernelClassifier(PAIR, random_state=0).fit(X, y)
     assert len(model.cv_results_["params"]) == 8
     assert [library.names for library in calls] == [("RBF(gamma=1.0)",), ("Linear()",)]  # what is new to each learner
-
-
-# The problems
-
-
-def test_costs_of_classes_are_those_of_rows_and_classes():
-    signs = np.array([1.0, -1.0, 1.0])
-    problem = ClassProblem([signs], np.array([1, 0, 1]), np.array([1.0, 2.0, 3.0]), np.array([1.0, 5.0, 1.0]))
-    margins = problem.margins(10.0, np.array([1, 2]))[0]
-    assert margins.cost.tolist() == [100.0, 30.0]
-    assert margins.sign.tolist() == [-1.0, 1.0]
-    assert problem.losses(np.array([[0.5], [-0.5]]), np.array([0, 2])).tolist() == [0.0, 1.0]
-
-
-def test_errors_of_numbers_are_in_units_of_each_output():
-    targets = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]])
-    problem = NumberProblem(targets, np.array([1.0, 2.0, 3.0]), 0.5, np.array([1.0, 10.0]))
-    first, second = problem.margins(np.array([1.0, 10.0]), np.array([0, 2]))
-    assert first.cost.tolist() == [1.0, 3.0] * 2
-    assert second.cost.tolist() == [10.0, 30.0] * 2
-    assert second.target.tolist() == [9.5, 29.5, -10.5, -30.5]
-    assert problem.losses(targets[[1]] + [[2.0, 0.0]], np.array([1])).tolist() == [2.0]

@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 
 from kernelweave import RBF, KernelLibrary, Linear, MKLClassifier, MKLRegressor, Precomputed
-from kernelweave.estimators.shared.fold_choice import split_labeled
+from kernelweave.estimators.shared.fold_choice import split_labeled, tabulate_losses
 from kernelweave.estimators.shared.machine import MachineOptions, stack_labeled
 from kernelweave.estimators.shared.machine_choice import (
     MachineSetting,
     fit_one_kernel,
     held_out_losses,
     list_settings,
-    tabulate_losses,
 )
 from kernelweave.estimators.shared.problems import class_problem, number_problem
 from kernelweave.estimators.shared.sample import Rows, bind, read_sample
@@ -48,7 +47,7 @@ def test_losses_of_folds_are_those_of_machines_without_the_held_out_rows(monkeyp
             wrong = model.fit(X[kept], y[kept]).predict(X[held]) != y[held]
             np.testing.assert_array_equal(losses[i, start : start + len(held)], wrong)
         start += len(held)
-    table = tabulate_losses([{"C": each.C} for each in settings], losses, problem, folds)
+    table = tabulate_losses([{"C": each.C} for each in settings], losses, problem.weight, folds, problem.perfect_score)
     np.testing.assert_allclose(table["mean_test_score"], 1.0 - losses.mean(axis=1))
 
 

@@ -122,7 +122,8 @@ def test_a_fit_that_stops_early_keeps_an_exact_solution(estimator, stop, seed):
     X = rng.normal(size=(320, 4))
     y = np.sin(2 * X[:, 0]) + X[:, 1] * X[:, 2] + 0.3 * rng.normal(size=320)
     y = y if "Regressor" in estimator.__name__ else (y > 0) * 1.0
-    model = estimator([RBF(0.1), RBF(1.0)], **stop).fit(X, y)
+    model = estimator([RBF(0.1), RBF(1.0)], C=10.0, **stop)
+    model.set_params(**({"epsilon": 0.1} if "epsilon" in model.get_params() else {})).fit(X, y)
     assert not model.status_.converged
     assert model.objective_ == pytest.approx(exact_on_its_columns(model, X, y), rel=1e-8)
     assert model.objective_ <= min(record["objective"] for record in model.history_) * (1 + 1e-9)
@@ -150,7 +151,7 @@ def test_one_binding_serves_fits_to_several_labelings(data):
     for labels in (y, np.where(np.isnan(y), y, (X[:, 2] > 0) * 1.0)):
         centers = choose_centers("all", read_sample(Rows(X), partition(labels)), np.random.default_rng(0))
         fit = fit_mixture(bound, centers, margins(centers, 10.0), MixtureOptions("test", 1e-6))
-        alone = SSMKClassifier(KERNELS).fit(X, labels)
+        alone = SSMKClassifier(KERNELS, C=10.0).fit(X, labels)
         np.testing.assert_array_equal(fit.expansion(X)[:, 0], alone.decision_function(X))
         assert (fit.objective, fit.certificate, fit.status) == (alone.objective_, alone.certificate_, alone.status_)
 
@@ -165,6 +166,15 @@ def test_a_path_gives_the_optimum_of_each_cost_in_fewer_rounds(data):
         assert fit.objective == pytest.approx(alone.objective, rel=1e-8)
         n_rounds.append((fit.n_iter, alone.n_iter))
     assert all(warm < cold for warm, cold in n_rounds[1:])
+
+
+@pytest.mark.parametrize("formulation", [Formulation(), Formulation("l2"), Formulation(intercept=None)])
+def test_the_values_of_columns_are_those_of_the_model(formulation, data):
+    X, y = data
+    bound, centers = bound_to(X, y)
+    path = MixturePath(bound, centers, MixtureOptions("test", 1e-4, formulation))
+    fit = path.solve(margins(centers, 1.0))
+    np.testing.assert_allclose(path.values(fit.results), fit.expansion(X[path.labeled]), atol=1e-9)
 
 
 def test_each_output_has_its_records_in_the_history():

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.estimators.shared.problems import class_problem, number_problem
+from kernelweave.estimators.shared.problems import EPSILON_SHARE, NumberProblem, class_problem, number_problem
 from kernelweave.estimators.shared.sample import Rows, read_sample
 from kernelweave.labels import partition, partition_targets
 
@@ -33,3 +33,42 @@ def test_costs_of_numbers_are_multiples_of_their_weighted_deviation():
 def test_equal_numbers_have_a_unit_too():
     sample = read_sample(Rows(X), partition_targets(np.full(8, 3.0)))
     assert number_problem(sample, 0.1).cost_unit == 1.0
+
+
+def test_errors_of_numbers_are_in_units_of_each_output():
+    targets, unit = np.array([[1.0, 10.0], [2.0, 20.0], [3.0, 30.0]]), np.array([1.0, 10.0])
+    problem = NumberProblem(targets, np.array([1.0, 2.0, 3.0]), np.array([0.5, 0.25]), unit)
+    first, second = problem.margins(np.array([1.0, 10.0]), np.array([0, 2]))
+    assert first.cost.tolist() == [1.0, 3.0] * 2
+    assert second.cost.tolist() == [10.0, 30.0] * 2
+    assert first.target.tolist() == [0.5, 2.5, -1.5, -3.5]
+    assert second.target.tolist() == [9.75, 29.75, -10.25, -30.25]
+    assert problem.losses(targets[[1]] + [[2.0, 0.0]], np.array([1])).tolist() == [2.0]
+
+
+def test_a_part_of_the_rows_keeps_every_output_and_the_units():
+    labels = np.array(["b", "a", "c", "b", None, None, None, None], dtype=object)
+    problem = class_problem(read_sample(Rows(X), partition(labels)), None).restrict(np.array([0, 1, 3]))
+    assert [signs.tolist() for signs in problem.signs] == [[-1, 1, -1], [1, -1, 1], [-1, -1, -1]]
+    numbers = number_problem(read_sample(Rows(X), partition_targets(np.arange(8.0))), "auto")
+    part = numbers.restrict(np.array([0, 2]))
+    assert part.targets.tolist() == [[0.0], [2.0]]
+    assert (part.cost_unit, part.epsilon) == (numbers.cost_unit, numbers.epsilon)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1.0, 1e200])
+def test_errors_that_cost_nothing_are_a_share_of_the_weighted_deviation(scale):
+    rng = np.random.default_rng(0)
+    y, weight = rng.normal(3.0, 2.0, size=8), rng.integers(1, 4, size=8)
+    problem = number_problem(read_sample(Rows(X), partition_targets(scale * y), weight), "auto")
+    deviation = np.repeat(y, weight).std()
+    np.testing.assert_allclose(problem.epsilon / scale, EPSILON_SHARE * deviation)
+    assert problem.cost_unit / scale == pytest.approx(deviation)
+    assert number_problem(read_sample(Rows(X), partition_targets(y)), 0.25).epsilon.tolist() == [0.25]
+
+
+def test_numbers_of_several_outputs_have_a_zone_each():
+    y = np.column_stack([np.arange(8.0), np.full(8, 0.1)])
+    problem = number_problem(read_sample(Rows(X), partition_targets(y, several=True)), "auto")
+    np.testing.assert_allclose(problem.epsilon, [EPSILON_SHARE * np.arange(8).std(), 0.0])
+    np.testing.assert_allclose(problem.cost_unit, [np.arange(8).std(), 1.0])

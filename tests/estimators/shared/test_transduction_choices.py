@@ -6,7 +6,6 @@ from sklearn.base import clone
 from sklearn.svm import SVC
 
 from kernelweave import RBF, Linear, TSVMClassifier, TSVMMKLClassifier
-from kernelweave.estimators.shared.transduction import clearly_better
 from kernelweave.solvers.result import Status
 
 pytestmark = pytest.mark.filterwarnings("ignore:The class shares are")  # some small samples do
@@ -79,19 +78,6 @@ def test_unlabelled_rows_that_change_nothing_in_folds_are_left_out(model):
     X, y, _ = blobs(16, distance=20.0)  # no row is wrong, with them or without
     assert clone(model).set_params(safe=True, random_state=0).fit(X, y).status_ is Status.SUPERVISED
     assert clone(model).set_params(safe=True).fit(X[:16], y[:16]).status_ is Status.CONVERGED  # there are none
-
-
-def test_one_error_less_is_not_clearly_better():
-    wrong = np.zeros(20, dtype=bool)
-    other = wrong.copy()
-    other[0] = True
-    assert not clearly_better(wrong, other)
-    other[:2] = True
-    assert clearly_better(wrong, other)
-    assert not clearly_better(other, wrong)
-    other[1] = False
-    assert clearly_better(wrong, other, 0.5)
-    assert not clearly_better(wrong, wrong, 0.5)
 
 
 @each_tsvm

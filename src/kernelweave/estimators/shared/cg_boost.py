@@ -1,4 +1,4 @@
-"""What the fits of CG-Boost share: constraints of parameters, margins of classes, fits along a path of costs."""
+"""What the fits of CG-Boost share: constraints of parameters, bound columns, fits along a path of costs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,24 @@ from typing import Any
 import numpy as np
 
 from ...kernels.defaults import given_library
-from ...kernels.library import KernelLibrary
-from ...labels import Partition
 from ...parameters import BOOLEAN, COUNT, NONE, SHARE, Constraint, is_positive, one_of
 from ...solvers.margin import MarginRows, classification_rows
 from .base import FLOATS
 from .centers import choose_centers
 from .early_stopping import Validation
 from .formulation import Formulation
-from .mixture import MIXTURE_CONSTRAINTS, REMEDIES, MixtureFit, MixtureOptions, MixturePath, mixture_options
+from .mixture import (
+    MIXTURE_CONSTRAINTS,
+    REMEDIES,
+    BoundColumns,
+    MixtureFit,
+    MixtureOptions,
+    MixturePath,
+    mixture_options,
+)
 from .outcome import warn_unless_converged
-from .sample import Sample, bind, class_weights
+from .problems import ClassProblem
+from .sample import Sample, bind
 
 NU = Constraint(lambda value: is_positive(value) and float(value) <= 1, ("a number above 0 and at most 1",))
 CG_BOOST_CONSTRAINTS = MIXTURE_CONSTRAINTS | {
@@ -31,50 +38,39 @@ CG_BOOST_CONSTRAINTS = MIXTURE_CONSTRAINTS | {
 EARLY_STOPPING_CONSTRAINTS = {"validation_fraction": NONE | SHARE, "n_iter_no_change": COUNT}
 
 
-def fit_cg_boost(
-    owner: str,
-    params: Mapping[str, Any],
-    sample: Sample,
+def bind_columns(params: Mapping[str, Any], sample: Sample, rng: np.random.Generator) -> BoundColumns:
+    """Bind the kernels that the parameters of an estimator of this family name."""
+    centers = choose_centers(params["centers"], sample, rng, every_row=params["penalty"] == "rkhs")
+    library = given_library(params["kernels"], sample.X)
+    return BoundColumns(library, bind(library, centers.sample, rng, params["cache_size"]), centers)
+
+
+def fit_columns(
+    columns: BoundColumns,
     problems: Iterable[Sequence[MarginRows]],
-    rng: np.random.Generator,
+    options: MixtureOptions,
     validation: Validation | None = None,
     *,
-    chooses_margin: bool = False,
     quiet: bool = False,
-) -> tuple[KernelLibrary, list[MixtureFit]]:
-    """Bind the kernels and fit mixtures to problems that differ in their costs, each from the solution of the last.
+) -> list[MixtureFit]:
+    """Fit mixtures to problems that differ in their costs, each from the solution of the last.
 
     Parameters
     ----------
-    owner : str
-        Whose fit it is.
-    params : mapping
-        Parameters of an estimator of this family.
-    sample : Sample
+    columns : BoundColumns
     problems : iterable of sequences of MarginRows
         For each fit the margins of each output.
-    rng : numpy.random.Generator
+    options : MixtureOptions
     validation : Validation, optional
-    chooses_margin : bool, default=False
-        Whether the margin is a variable (the nu-forms) rather than one.
     quiet : bool, default=False
         Whether not to warn of fits that are not within the tolerance.
-
-    Returns
-    -------
-    library : KernelLibrary
-    fits : list of MixtureFit
     """
-    options = cg_boost_options(owner, params, chooses_margin=chooses_margin)
-    centers = choose_centers(params["centers"], sample, rng, every_row=params["penalty"] == "rkhs")
-    library = given_library(params["kernels"], sample.X)
-    bound = bind(library, centers.sample, rng, params["cache_size"])
-    path, fits = MixturePath(bound, centers, options, validation), []
+    path, fits = MixturePath(columns.bound, columns.centers, options, validation), []
     for stated in problems:
         fits.append(path.solve(stated))
         if not quiet:
             warn_unless_converged(fits[-1].results, options.tol, REMEDIES)
-    return library, fits
+    return fits
 
 
 def cg_boost_options(owner: str, params: Mapping[str, Any], *, chooses_margin: bool = False) -> MixtureOptions:
@@ -102,18 +98,11 @@ def require_path(nu: float | None, validation_fraction: float | None) -> None:
         raise ValueError("A path over C needs an estimator with nu=None and validation_fraction=None.")
 
 
-def class_problems(
-    sample: Sample, C: float, nu: float | None, class_weight: Any, intercept: str | None
-) -> list[MarginRows]:
-    """Return the margins of each one-vs-rest problem, or of the only one where there are two classes."""
-    partition: Partition = sample.partition
-    weight = sample.weight * class_weights(class_weight, partition, sample.weight)
-    if nu is None:
-        return [classification_rows(signs, C * weight) for signs in partition.one_vs_rest()]
+def nu_problems(problem: ClassProblem, nu: float, intercept: str | None) -> list[MarginRows]:
+    """Return the margins of each output where a margin is chosen, with a share ``nu`` of errors."""
+    weight = problem.weight * problem.factor
     cost = np.minimum(1.0, weight / (nu * weight.sum()))  # the duals sum to one: more than that costs no more
-    problems = [
-        replace(classification_rows(signs, cost), target=np.zeros(len(cost))) for signs in partition.one_vs_rest()
-    ]
+    problems = [replace(classification_rows(signs, cost), target=np.zeros(len(cost))) for signs in problem.signs]
     if intercept == "free":
         shares = [min(rows.cost[rows.sign > 0].sum(), rows.cost[rows.sign < 0].sum()) for rows in problems]
         if min(shares) < 0.5 * (1 - 1e-9):

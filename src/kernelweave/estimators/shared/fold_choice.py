@@ -1,13 +1,18 @@
 r"""Choices by folds of the labelled rows: which rows to hold out, and which candidate to take.
 
-The first candidate is the default. Another one takes its place if its losses :math:`\ell` at held-out rows are smaller
-by more than a standard error of the difference, :math:`\sum_r d_r > \sqrt{\sum_r d_r^2}` with
+One candidate is the default. Another one takes its place if its losses :math:`\ell` at held-out rows are smaller by
+more than a standard error of the difference, :math:`\sum_r d_r > \sqrt{\sum_r d_r^2}` with
 :math:`d_r = \ell^{\mathrm{default}}_r - \ell_r`, where :math:`r` runs over the rows of all folds.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
+
+from .cv_results import tabulate_scores
 
 N_FOLDS = 5
 MAX_CHOICE_ROWS = 500  # labelled rows that take part in a choice; more would cost time and hardly change it
@@ -15,8 +20,16 @@ MAX_CHOICE_ROWS = 500  # labelled rows that take part in a choice; more would co
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
 
-def split_labeled(codes: np.ndarray | None, n_labeled: int, rng: np.random.Generator, n_repeats: int = 1) -> Folds:
-    """Return labelled rows to learn from and to hold out, five parts for each repeat; none where rows are too few.
+def split_labeled(
+    codes: np.ndarray | None,
+    n_labeled: int,
+    rng: np.random.Generator | np.random.RandomState,
+    n_repeats: int = 1,
+    *,
+    n_folds: int = N_FOLDS,
+    max_rows: int | None = None,
+) -> Folds:
+    """Return labelled rows to learn from and to hold out, by parts; none where rows are too few.
 
     Rows of a class are dealt to the parts in turn, so that a class of two rows or more always keeps one to learn from;
     the row of a class that has no other is never held out.
@@ -26,19 +39,30 @@ def split_labeled(codes: np.ndarray | None, n_labeled: int, rng: np.random.Gener
     codes : ndarray of shape (n_labeled,) or None
         Classes, if there are any.
     n_labeled : int
-    rng : numpy.random.Generator
+    rng : numpy.random.Generator or RandomState
     n_repeats : int
+        How often rows are dealt anew.
+    n_folds : int
+        Parts of each repeat.
+    max_rows : int, optional
+        Where there are more labelled rows, so many are drawn, two of each class at least; the others take no part. By
+        default `MAX_CHOICE_ROWS`.
     """
+    max_rows = MAX_CHOICE_ROWS if max_rows is None else max_rows
     classes = np.zeros(n_labeled, dtype=np.intp) if codes is None else codes
     folds: Folds = []
     for _ in range(n_repeats):
-        drawn = rng.permutation(n_labeled)[:MAX_CHOICE_ROWS]
+        drawn = rng.permutation(n_labeled)
+        if n_labeled > max_rows:
+            is_first = _is_among_first(classes[drawn])
+            drawn = np.concatenate([drawn[is_first], drawn[~is_first]])
+        drawn = drawn[:max_rows]
         drawn = drawn[np.argsort(classes[drawn], kind="stable")]
         own, counts = np.unique(classes[drawn], return_counts=True)
         several = np.isin(classes[drawn], own[counts > 1])
         part = np.full(len(drawn), -1)
-        part[several] = np.arange(np.count_nonzero(several)) % N_FOLDS
-        for k in range(N_FOLDS):
+        part[several] = np.arange(np.count_nonzero(several)) % n_folds
+        for k in range(n_folds):
             held = drawn[part == k]
             kept = drawn[part != k]
             if len(held) and (codes is None or len(np.unique(classes[kept])) == len(own)):
@@ -46,14 +70,56 @@ def split_labeled(codes: np.ndarray | None, n_labeled: int, rng: np.random.Gener
     return folds
 
 
-def choose_candidate(losses: np.ndarray) -> int:
-    """Return the number of the candidate to take, the first being the default.
+def choose_candidate(losses: np.ndarray, default: int = 0) -> int:
+    """Return the number of the candidate to take.
 
     Parameters
     ----------
     losses : ndarray of shape (n_candidates, n_held_out)
         Weighted losses at the held-out rows, fold after fold.
+    default : int
     """
     best = int(losses.sum(axis=1).argmin())
-    gains = losses[0] - losses[best]
-    return best if gains.sum() > np.sqrt(np.square(gains).sum()) else 0
+    return best if clearly_better(losses[best], losses[default]) else default
+
+
+def clearly_better(losses: np.ndarray, others: np.ndarray, n_deviations: float = 1.0) -> bool:
+    """Return whether losses on the same rows are smaller, by more than so many standard errors of the difference."""
+    gains = np.subtract(others, losses, dtype=float)
+    return bool(gains.sum() > n_deviations * np.sqrt(np.square(gains).sum()))
+
+
+def tabulate_losses(
+    candidates: Sequence[Mapping[str, Any]],
+    losses: np.ndarray,
+    weight: np.ndarray,
+    folds: Folds,
+    perfect_score: float = 0.0,
+) -> dict[str, Any]:
+    """Return losses at held-out rows in the shape of scikit-learn's ``cv_results_``; scores are means over folds.
+
+    Parameters
+    ----------
+    candidates : sequence of mappings
+        What each candidate sets.
+    losses : ndarray of shape (n_candidates, n_held_out)
+        Weighted losses at the held-out rows, fold after fold.
+    weight : ndarray of shape (n_labeled,)
+    folds : list of pairs of ndarray
+    perfect_score : float
+        The score where nothing is lost.
+    """
+    ends = np.cumsum([len(held) for _, held in folds])
+    weights = np.array([weight[held].sum() for _, held in folds])
+    totals = np.column_stack([part.sum(axis=1) for part in np.split(losses, ends[:-1], axis=1)])
+    return tabulate_scores(candidates, perfect_score - totals / weights, weights)
+
+
+def _is_among_first(classes: np.ndarray, n_rows: int = 2) -> np.ndarray:
+    """Return which rows are among the first of their class."""
+    order = np.argsort(classes, kind="stable")
+    counts = np.unique(classes, return_counts=True)[1]
+    places = np.arange(len(classes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    is_first = np.empty(len(classes), dtype=bool)
+    is_first[order] = places < n_rows
+    return is_first

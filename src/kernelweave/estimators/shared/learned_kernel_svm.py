@@ -18,7 +18,6 @@ import numpy as np
 from ...kernels.base import ALL, batches
 from ...kernels.expansion import KernelExpansion
 from ...kernels.features import BoundFeatures
-from ...model_selection import SemiSupervisedSplit
 from ...solvers.alignment import RankOnes
 from ...solvers.machines.kernel_stack import Factor, KernelStack, Member
 from ...solvers.machines.kernel_weights import WeightsResult
@@ -27,7 +26,7 @@ from ...solvers.result import Certificate, Status
 from .base import random_generator
 from .base_kernels import BaseKernels, KernelDesign, bind_base_kernels
 from .composite import composite_expansion, duals_by_row
-from .cv_results import tabulate_scores
+from .fold_choice import N_FOLDS, Folds, clearly_better, split_labeled, tabulate_losses
 from .kernel_alignment import KernelFit, LearnedKernel, learn_kernel, mean_diagonals, summarize_kernel
 from .machine import REMEDIES, train_with_equal_weights
 from .outcome import summarize, warn_unless_converged
@@ -37,7 +36,6 @@ from .stacked_kernels import MIN_VARIATION
 from .target import Target
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
-N_FOLDS = 5
 MIN_LABELS_A_CLASS = 3  # labelled rows of a class, below which nothing is held out
 EPS = float(np.finfo(float).eps)
 
@@ -201,39 +199,36 @@ def choose(
     Of the costs the best; of the learners the first, unless another is better by more than a standard error.
     """
     costs = [C * problem.cost_unit for C in GRID_C] if isinstance(options.C, str) else [float(options.C)]
-    folds = labeled_folds(target, seed) if len(costs) * len(designs) > 1 else []
+    folds = kernel_folds(target, seed) if len(costs) * len(designs) > 1 else []
     if not folds:
         return Choice(0, costs[0], {})
-    fold_weight = np.array([target.weight[held].sum() for _, held in folds])
     alone = replace(target, rows=np.arange(len(target.rows)))
-    chosen, lowest = (0, 0), np.full(len(target.rows), np.inf)
-    candidates, scores = [{"learner": k, "C": C} for k in range(len(designs)) for C in costs], []
+    chosen, by_learner = (0, 0), []
+    candidates = [{"learner": k, "C": C} for k in range(len(designs)) for C in costs]
     for k, (design, base_kernels) in enumerate(zip(designs, bound, strict=True)):
-        losses, labeled = np.zeros((len(costs), len(target.rows))), base_kernels.restrict(target.rows)
+        parts, labeled = [], base_kernels.restrict(target.rows)
         for kept, held in folds:
             learned = learn_kernel(design, labeled, alone.restrict(kept))
             stack = kernel_stack(learned)
-            for i, C in enumerate(costs):
-                machine = train(learned, stack, problem.margins(C, kept), options)
-                losses[i, held] = target.weight[held] * problem.losses(machine.at(held), held)
-        by_fold = np.column_stack([losses[:, held].sum(axis=1) for _, held in folds])
-        scores.append(problem.perfect_score - by_fold / fold_weight)
+            machines = [train(learned, stack, problem.margins(C, kept), options) for C in costs]
+            parts.append([target.weight[held] * problem.losses(machine.at(held), held) for machine in machines])
+        losses = np.concatenate(parts, axis=1)
         best = int(losses.sum(axis=1).argmin())
-        gains = lowest - losses[best]
-        if k == 0 or gains.sum() > np.sqrt(np.square(gains).sum()):
-            chosen, lowest = (k, best), losses[best]
-    return Choice(chosen[0], costs[chosen[1]], tabulate_scores(candidates, np.vstack(scores), fold_weight))
+        by_learner.append(losses)
+        if k == 0 or clearly_better(losses[best], by_learner[chosen[0]][chosen[1]]):
+            chosen = (k, best)
+    table = tabulate_losses(candidates, np.vstack(by_learner), target.weight, folds, problem.perfect_score)
+    return Choice(chosen[0], costs[chosen[1]], table)
 
 
-def labeled_folds(target: Target, seed: int) -> list[tuple[np.ndarray, np.ndarray]]:
-    """Return labelled rows to learn from and to hold out; none where a class has too few."""
+def kernel_folds(target: Target, seed: int) -> Folds:
+    """Return labelled rows to learn kernels from and to hold out; none where a class has too few."""
     if target.fewest < MIN_LABELS_A_CLASS:
         return []
-    codes = target.values.argmax(axis=1) if target.is_classes else np.arange(len(target.rows))
-    kind = "classes" if target.is_classes else "numbers"
-    split = SemiSupervisedSplit(min(N_FOLDS, target.fewest), target=kind, unlabeled=None, random_state=seed)
+    codes, n_folds = target.values.argmax(axis=1) if target.is_classes else None, min(N_FOLDS, target.fewest)
+    folds = split_labeled(codes, len(target.rows), np.random.RandomState(seed), n_folds=n_folds)
     # from rows of one and the same number nothing is learned
-    return [(kept, held) for kept, held in split.split(codes, codes) if np.ptp(target.values[kept], axis=0).any()]
+    return [(kept, held) for kept, held in folds if np.ptp(target.values[kept], axis=0).any()]
 
 
 def kernel_stack(learned: LearnedKernel) -> KernelStack:

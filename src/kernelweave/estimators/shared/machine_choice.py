@@ -15,8 +15,7 @@ import numpy as np
 
 from ...kernels.bound_library import BoundLibrary
 from ...solvers.machines.kernel_stack import KernelStack
-from .cv_results import tabulate_scores
-from .fold_choice import Folds, choose_candidate, split_labeled
+from .fold_choice import Folds, choose_candidate, split_labeled, tabulate_losses
 from .machine import MachineFit, MachineOptions, fit_machine, inverse_costs, learn_weights, stack_labeled
 from .problems import ClassProblem, NumberProblem
 from .sample import Sample
@@ -79,7 +78,7 @@ def fit_chosen_machine(
         losses = held_out_losses(stacked, problem, settings, options, folds, squared=squared)
         setting = settings[choose_candidate(losses)]
         named = [{"C": each.C, "weighting": each.weighting} for each in settings]
-        cv_results = tabulate_losses(named, losses, problem, folds)
+        cv_results = tabulate_losses(named, losses, problem.weight, folds, problem.perfect_score)
     fixed, cost = replace(options, weighting=setting.weighting), setting.C
     machine = fit_machine(bound, sample, stacked, problem, fixed, cost, squared=squared)
     return ChosenMachine(machine, setting.weighting, cv_results)
@@ -127,7 +126,7 @@ def fit_one_kernel(
         place, which = divmod(choose_candidate(losses), len(settings))
         setting = settings[which]
         candidates = [{**name, "C": each.C} for name in named for each in settings]
-        cv_results = tabulate_losses(candidates, losses, problem, folds)
+        cv_results = tabulate_losses(candidates, losses, problem.weight, folds, problem.perfect_score)
     machine = fit_machine(bound.select([place]), sample, single[place], problem, options, setting.C)
     return ChosenKernel(machine, place, cv_results)
 
@@ -170,16 +169,6 @@ def held_out_losses(
         values = [_held_out_values(stack, part, kept, held, problem, each, quiet, squared) for each in settings]
         losses.append(np.array([weight * problem.losses(v, held) for v in values]))
     return np.hstack(losses)
-
-
-def tabulate_losses(
-    candidates: Sequence[Mapping[str, Any]], losses: np.ndarray, problem: ClassProblem | NumberProblem, folds: Folds
-) -> dict[str, Any]:
-    """Return losses at held-out rows in the shape of scikit-learn's ``cv_results_``."""
-    ends = np.cumsum([len(held) for _, held in folds])
-    weights = np.array([problem.weight[held].sum() for _, held in folds])
-    totals = np.column_stack([part.sum(axis=1) for part in np.split(losses, ends[:-1], axis=1)])
-    return tabulate_scores(candidates, problem.perfect_score - totals / weights, weights)
 
 
 def _held_out_values(

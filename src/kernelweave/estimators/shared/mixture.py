@@ -16,6 +16,7 @@ from joblib import effective_n_jobs
 
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
+from ...kernels.library import KernelLibrary
 from ...parameters import (
     CALLBACK,
     COUNT,
@@ -75,8 +76,18 @@ class MixtureOptions:
     max_columns: int | None = None
     max_time: float | None = None
     n_jobs: int | None = None
+    cache_size: float = 0.0
     verbose: int = 0
     callback: Callable[[FitState], object] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class BoundColumns:
+    """The columns that compete in a fit: kernels of a library, tied to rows, at those that may be centres."""
+
+    library: KernelLibrary
+    bound: BoundLibrary
+    centers: Centers
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +154,11 @@ class MixturePath:
     ----------
     bound, centers, options, validation
         As for :func:`fit_mixture`.
+
+    Attributes
+    ----------
+    masters : list of Master
+        The restricted problems of the last fit, from which the next one starts; none: it starts without columns.
     """
 
     def __init__(
@@ -163,6 +179,18 @@ class MixturePath:
 
     def solve(self, problems: Sequence[MarginRows]) -> MixtureFit:
         """Fit the mixture for the margins of each output; the caller warns if need be."""
+        return self._assemble(self.solve_columns(problems), problems)
+
+    def values(self, results: Sequence[ColumnResult]) -> np.ndarray:
+        """Return the outputs that coefficients of columns have at all labelled rows, shape (n_labeled, n_outputs)."""
+        out = np.tile([result.intercept for result in results], (len(self.labeled), 1))
+        for k, result in enumerate(results):
+            used = result.x != 0
+            out[:, k] += self._fetch(result.columns[used]) @ result.x[used]
+        return out
+
+    def solve_columns(self, problems: Sequence[MarginRows]) -> list[ColumnResult]:
+        """Return the columns of each output, and their coefficients, for its margins."""
         self._set_problems(problems)
         options, curve, callback = self.options, None, self.options.callback
         if self.validation is not None:
@@ -190,7 +218,7 @@ class MixturePath:
             seconds = np.inf if options.max_time is None else SETTLING_SHARE * options.max_time
             curve.replace_best([exact_solution(*best, self._fetch, seconds) for best in curve.best])
             results = curve.best_results(results)
-        return self._assemble(results, problems)
+        return results
 
     def _set_problems(self, problems: Sequence[MarginRows]) -> None:
         """Give the masters new costs; begin without columns where a full working set would never change again."""

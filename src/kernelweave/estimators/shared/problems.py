@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 
+from ...parameters import NON_NEGATIVE, one_of
 from ...solvers.margin import MarginRows, classification_rows, regression_rows
 from .outputs import choose_classes
 from .sample import Sample, class_weights
+from .target import weighted_deviation
+
+EPSILON = NON_NEGATIVE | one_of("auto")
+EPSILON_SHARE = 0.1  # of the deviation of the targets: errors that cost nothing, by default
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +55,11 @@ class ClassProblem:
         """Return which of some labelled rows are predicted wrongly by the values of the outputs there."""
         return (choose_classes(values) != self.codes[held]).astype(float)
 
+    def restrict(self, rows: np.ndarray) -> ClassProblem:
+        """Return the problem of some of the labelled rows; all outputs stay."""
+        signs = [signs[rows] for signs in self.signs]
+        return replace(self, signs=signs, codes=self.codes[rows], weight=self.weight[rows], factor=self.factor[rows])
+
 
 @dataclass(frozen=True, eq=False)
 class NumberProblem:
@@ -59,7 +69,7 @@ class NumberProblem:
     ----------
     targets : ndarray of shape (n_labeled, n_outputs)
     weight : ndarray of shape (n_labeled,)
-    epsilon : float
+    epsilon : ndarray of shape (n_outputs,)
         Errors up to it cost nothing.
     cost_unit : float or ndarray of shape (n_outputs,)
         What costs are multiples of: the deviation of each output.
@@ -72,14 +82,14 @@ class NumberProblem:
 
     targets: np.ndarray
     weight: np.ndarray
-    epsilon: float
+    epsilon: np.ndarray
     cost_unit: float | np.ndarray
 
     def margins(self, C: Any, kept: np.ndarray | slice) -> list[MarginRows]:
         """Return the margins of each output at some of the labelled rows."""
         costs = self.weight[kept, None] * np.broadcast_to(C, self.targets.shape[1])
-        columns = zip(self.targets[kept].T, costs.T, strict=True)
-        return [regression_rows(targets, self.epsilon, cost) for targets, cost in columns]
+        columns = zip(self.targets[kept].T, self.epsilon, costs.T, strict=True)
+        return [regression_rows(targets, float(epsilon), cost) for targets, epsilon, cost in columns]
 
     def constant(self, kept: np.ndarray | slice) -> float:
         """Return a constant function with a finite loss, which bounds the duals where losses are squared."""
@@ -89,6 +99,10 @@ class NumberProblem:
         """Return the mean squared errors at some labelled rows, in units of the variance of each output."""
         return np.square((values - self.targets[held]) / self.cost_unit).mean(axis=1)
 
+    def restrict(self, rows: np.ndarray) -> NumberProblem:
+        """Return the problem of some of the labelled rows."""
+        return replace(self, targets=self.targets[rows], weight=self.weight[rows])
+
 
 def class_problem(sample: Sample, class_weight: Any) -> ClassProblem:
     """Return the problem of the labelled rows of a sample: two classes, or each of more against the rest."""
@@ -96,9 +110,18 @@ def class_problem(sample: Sample, class_weight: Any) -> ClassProblem:
     return ClassProblem(labels.one_vs_rest(), labels.codes, weight, class_weights(class_weight, labels, weight))
 
 
-def number_problem(sample: Sample, epsilon: float) -> NumberProblem:
-    """Return the problem of the labelled rows of a sample; costs are multiples of the deviation of the numbers."""
+def number_problem(sample: Sample, epsilon: float | str) -> NumberProblem:
+    """Return the problem of the labelled rows of a sample; costs are multiples of the deviation of the numbers.
+
+    Parameters
+    ----------
+    sample : Sample
+    epsilon : float or "auto"
+        In units of the targets; ``"auto"``: a share of the deviation of each output.
+    """
     targets, weight = sample.partition.targets, sample.labeled_weight
-    mean = np.average(targets, weights=weight)
-    deviation = float(np.sqrt(np.average(np.square(targets - mean), weights=weight)))
-    return NumberProblem(targets.reshape(-1, 1), weight, epsilon, deviation or 1.0)
+    columns = targets.reshape(len(targets), -1)
+    spread = weighted_deviation(columns, weight)
+    zone = EPSILON_SHARE * spread if isinstance(epsilon, str) else np.full(len(spread), float(epsilon))
+    unit: Any = np.where(spread > 0, spread, 1.0)
+    return NumberProblem(columns, weight, zone, unit if targets.ndim == 2 else float(unit[0]))

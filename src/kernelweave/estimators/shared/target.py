@@ -83,11 +83,21 @@ def _is_continuous(y: np.ndarray, unlabeled: Any) -> bool:
     return values.dtype.kind == "f" and type_of_target(values) == "continuous"
 
 
+def weighted_deviation(values: np.ndarray, weight: np.ndarray) -> np.ndarray:
+    """Return the weighted standard deviation of each column; zero for columns of one and the same number."""
+    centered, varies = _center(values, weight)
+    unit = np.where(varies, np.abs(centered).max(axis=0), 1.0)  # squares neither under- nor overflow
+    return np.asarray(unit * np.sqrt(np.average(np.square(centered / unit), axis=0, weights=weight)))
+
+
 def _standardize(target: Target) -> Target:
     """Centre numbers and bring them to their deviation; columns of one and the same number become zero."""
-    varies = target.values.min(axis=0) < target.values.max(axis=0)
-    centered = np.where(varies, target.values - np.average(target.values, axis=0, weights=target.weight), 0.0)
-    unit = np.where(varies, np.abs(centered).max(axis=0), 1.0)  # squares neither under- nor overflow
-    size = unit * np.sqrt(np.average(np.square(centered / unit), axis=0, weights=target.weight))
-    size = np.where(varies, size, 1.0)
+    centered, varies = _center(target.values, target.weight)
+    size = np.where(varies, weighted_deviation(target.values, target.weight), 1.0)
     return replace(target, values=centered / size, deviation=target.deviation * size)
+
+
+def _center(values: np.ndarray, weight: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers about the mean of their column, zeros where it does not vary, and which columns vary."""
+    varies = values.min(axis=0) < values.max(axis=0)
+    return np.where(varies, values - np.average(values, axis=0, weights=weight), 0.0), varies

@@ -16,7 +16,6 @@ import numpy as np
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
 from ...labels import Partition
-from ...model_selection import SemiSupervisedSplit
 from ...parameters import BOOLEAN, NON_NEGATIVE, NONE, POSITIVE, READ_LATER, WHOLE, Constraint, is_nonnegative, one_of
 from ...solvers.machines.kernel_stack import Factor, KernelStack
 from ...solvers.machines.kernel_weights import WeightsResult, solve_kernel_weights
@@ -25,7 +24,7 @@ from ...solvers.margin import DualProblem
 from ...solvers.result import FitState, Status
 from ...warn import warn_caller
 from .composite import composite_expansion, require_definite
-from .cv_results import tabulate_scores
+from .fold_choice import N_FOLDS, Folds, choose_candidate, clearly_better, split_labeled, tabulate_losses
 from .machine import (
     MACHINE_CONSTRAINTS,
     PROGRESS_CONSTRAINTS,
@@ -45,7 +44,6 @@ from .stacked_kernels import StackedKernels, stack_kernels
 STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, where it is annealed
 DEFAULT_C, DEFAULT_RAMP = 10.0, 0.4
 GRID_C, GRID_RAMP = (1.0, 10.0, 100.0), (0.2, 0.4)  # what cross-validation chooses from
-N_FOLDS = 5
 MIN_GAIN = 0.5  # standard errors by which unlabelled rows must lower the errors in folds where safe=True keeps them
 SHARES_FROM_DATA = ("estimated", "labeled")  # what ``class_prior`` may be in words
 INNER_TOL_SHARE = 0.5  # of the tolerance: the accuracy of the convex machines
@@ -91,7 +89,6 @@ class TransductionOptions:
 
 
 Train = Callable[..., list[TransductionResult]]  # train_machines on given kernels with given options
-Folds = Sequence[tuple[np.ndarray, np.ndarray]]
 
 
 @dataclass(frozen=True)
@@ -140,7 +137,7 @@ def fit_transduction(
     require_stack_memory(machine.owner, bound, sample.n_rows, machine.dtype, MEMORY_ADVICE, by_features=by_features)
     stacked = stack_kernels(bound, sample.share, owner=machine.owner, scale=machine.scale, dtype=machine.dtype)
     train = partial(train_machines, stacked, sample.weight, options)
-    folds = partial(labeled_folds, known, int(rng.integers(2**31)))
+    folds = partial(class_folds, known, int(rng.integers(2**31)))
     warn_without_folds(known, options)
     setting, cv_results = choose_setting(train, known, folds, options)
     supervised = options.safe and known.n_unlabeled > 0 and not unlabeled_rows_help(train, known, folds(), setting)
@@ -181,15 +178,14 @@ def choose_setting(
     if len(candidates) == 1:
         return candidates[0], {}
     C, ramp = DEFAULT_C if len(costs) > 1 else costs[0], DEFAULT_RAMP if len(ends) > 1 else ends[0]
-    default = next(candidate for candidate in candidates if (candidate.C, candidate.ramp) == (C, ramp))
+    default = next(k for k, candidate in enumerate(candidates) if (candidate.C, candidate.ramp) == (C, ramp))
     pairs = folds()
     if not pairs:
-        return default, {}
-    wrong = {candidate: held_out_errors(train, known, pairs, candidate) for candidate in candidates}
-    scores = np.array([[1.0 - wrong[candidate][held].mean() for _, held in pairs] for candidate in candidates])
-    compared = tabulate_scores([asdict(c) for c in candidates], scores, np.array([len(held) for _, held in pairs]))
-    best = max(candidates, key=lambda c: (int(wrong[default].sum()) - int(wrong[c].sum()), c == default))
-    return (best if clearly_better(wrong[best], wrong[default]) else default), compared
+        return candidates[default], {}
+    wrong = np.array([held_out_errors(train, known, pairs, candidate) for candidate in candidates], dtype=float)
+    losses = np.hstack([wrong[:, held] for _, held in pairs])
+    compared = tabulate_losses([asdict(c) for c in candidates], losses, np.ones(known.n_labeled), pairs, 1.0)
+    return candidates[choose_candidate(losses, default)], compared
 
 
 def unlabeled_rows_help(train: Train, known: Partition, folds: Folds, setting: Setting) -> bool:
@@ -200,13 +196,13 @@ def unlabeled_rows_help(train: Train, known: Partition, folds: Folds, setting: S
     return clearly_better(held_out_errors(train, known, folds, setting), supervised, MIN_GAIN)
 
 
-def labeled_folds(known: Partition, seed: int) -> Folds:
-    """Return folds of the labelled rows in which no class is lost; none where a class has one row only."""
+def class_folds(known: Partition, seed: int) -> Folds:
+    """Return folds of the labelled rows; none where a class has one row only."""
     n_folds = min(N_FOLDS, int(np.bincount(known.codes).min()))
     if n_folds < 2:
         return []
-    split = SemiSupervisedSplit(n_folds, unlabeled=None, random_state=seed)
-    return list(split.split(known.codes, known.codes))
+    rng = np.random.RandomState(seed)
+    return split_labeled(known.codes, known.n_labeled, rng, n_folds=n_folds, max_rows=known.n_labeled)
 
 
 def warn_without_folds(known: Partition, options: TransductionOptions) -> None:
@@ -239,12 +235,6 @@ def held_out_errors(
         values = np.column_stack([result.point.values for result in results])
         wrong[held] = choose_classes(values[known.labeled[held]]) != known.codes[held]
     return wrong
-
-
-def clearly_better(wrong: np.ndarray, other: np.ndarray, n_deviations: float = 1.0) -> bool:
-    """Return whether the first makes fewer errors on the same rows, by so many standard errors of the difference."""
-    fewer, more = int(np.sum(other & ~wrong)), int(np.sum(wrong & ~other))
-    return fewer - more > n_deviations * np.sqrt(fewer + more)
 
 
 def find_shares(
