@@ -294,7 +294,7 @@ def test_degrees_that_are_not_positive_are_refused(n_landmarks, X):
 @pytest.mark.parametrize("n_landmarks", [None, 20])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_no_symmetric_kernel_is_refused(n_landmarks, kind, X):
-    with pytest.raises(ValueError, match=r"The kernel .* is not symmetric, so that it has no eigenf"):
+    with pytest.raises(ValueError, match=r"The kernel .* is not symmetric, so it has no eigenf"):
         basis_of(FromCallable(lambda A, B: np.exp(A @ np.roll(B, 1, axis=1).T)), X, kind=kind, n_landmarks=n_landmarks)
 
 

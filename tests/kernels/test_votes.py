@@ -73,7 +73,9 @@ def test_without_any_similarity_a_row_gets_the_mean_of_all(voters):
 
 def test_a_kernel_with_negative_values_cannot_share_out_votes(voters, X_new):
     features, _, _ = votes(voters, Linear())
-    with pytest.raises(ValueError, match=r'without negative values; this one gave -.*normalization="class"'):
+    with pytest.raises(
+        ValueError, match=r'without negative values; this one has values down to -.*normalization="class"'
+    ):
         features.of(X_new)
 
 

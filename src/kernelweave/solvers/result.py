@@ -25,7 +25,7 @@ class Status(Enum):
         "model was fitted to the labelled rows only."
     )
     CALLBACK = "Stopped by the callback before the certificate reached the tolerance."
-    PRECISION = "No further progress: rounding errors keep the certificate above the tolerance."
+    PRECISION = "No further progress: rounding keeps the certificate above the tolerance."
     SOLVER_FAILED = "The LP solver failed; this is its last solution, with its certificate."
 
     @property

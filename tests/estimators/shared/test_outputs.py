@@ -58,7 +58,7 @@ def test_given_labels_stay_and_the_others_are_filled_in():
 
 
 def test_rows_without_a_label_are_refused_with_their_number_and_who_takes_them():
-    message = r"Input y contains NaN: 2 rows of y have no label, and Me learns from .*, or use Other, which makes use"
+    message = r"Input y contains NaN: 2 rows of y have no label, and Me learns from .*, or use Other, which uses them"
     for y in ([1.0, None, np.nan], ["a", None, None]):
         with pytest.raises(ValueError, match=message):
             refuse_unlabeled(y, "Me", "Other")
