@@ -21,7 +21,11 @@ def test_groups_are_held_out_whole():
 def test_a_class_in_one_group_only_is_refused():
     y = np.array(["a", "b", "a", "b", "c", "c", None], dtype=object)
     groups = np.array(["g", "g", "h", "h", "h", "h", "h"], dtype=object)
-    with pytest.raises(KernelweaveError, match=r"lost class 'c'.*in other groups") as caught:
+    with pytest.raises(KernelweaveError, match=r"all labels of a class.*'c'.*in other groups") as caught:
+        split_labeled(np.zeros((7, 1)), Target("classification", y, np.arange(6), 2), groups, 0)
+    assert caught.value.code is ErrorCode.BAD_GROUPS
+    groups = np.array(["g", "g", "h", "h", "i", "i", "i"], dtype=object)
+    with pytest.raises(KernelweaveError, match=r"those of the classes \['c'\].*in other groups") as caught:
         split_labeled(np.zeros((7, 1)), Target("classification", y, np.arange(6), 2), groups, 0)
     assert caught.value.code is ErrorCode.BAD_GROUPS
 

@@ -1,5 +1,7 @@
 """Splits of partly labelled rows."""
 
+import warnings
+
 import numpy as np
 import pytest
 from checks.partly_labeled import MeanRegressor, NearestMean
@@ -31,11 +33,97 @@ def test_labelled_rows_are_tested_once_and_unlabelled_rows_always_train(counts, 
     assert np.ptp(in_part, axis=0).max() <= 1
 
 
-def test_without_strata_a_training_part_that_lost_a_class_is_still_refused():
+def split_with_warning(splitter, y, groups=None, match="trained on and not tested"):
+    with pytest.warns(UserWarning, match=match) as caught:
+        splits = list(splitter.split(y, y, groups))
+    assert len(caught) == 1  # one for all test parts and repeats
+    assert caught[0].filename == __file__
+    return splits
+
+
+@given(
+    counts=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    n_splits=st.integers(2, 5),
+    seed=st.integers(0, 9),
+)
+def test_a_class_with_one_label_is_always_trained_on_and_the_others_are_tested_once(counts, n_splits, seed):
+    y = np.random.default_rng(seed).permutation(np.repeat([-1, *range(len(counts) + 2)], [3, 1, 5, *counts]))
+    single = np.isin(y, np.flatnonzero(np.bincount(y[y >= 0]) == 1))
+    splits = split_with_warning(Split(n_splits, n_repeats=2, random_state=seed), y)
+    assert len(splits) == 2 * n_splits
+    for train, test in splits:
+        assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(len(y)))
+        assert set(y[train]) == set(y)
+        assert len(test)
+        assert not single[test].any()
+    for repeat in (splits[:n_splits], splits[n_splits:]):
+        tested = np.concatenate([test for _, test in repeat])
+        assert_array_equal(np.sort(tested), np.flatnonzero((y != -1) & ~single))
+        sizes = [[len(test), *np.bincount(y[test], minlength=y.max() + 1)] for _, test in repeat]
+        assert np.ptp(sizes, axis=0).max() <= 1
+
+
+def test_the_warning_names_the_classes_that_the_score_says_nothing_about():
+    y = np.array(["a"] * 6 + ["b", "c", "d", "e", "f", "g", "h"])
+    with pytest.warns(UserWarning, match="trained on and not tested") as caught:
+        list(Split(2, random_state=0).split(y, y))
+    assert str(caught[0].message).startswith(
+        "7 labelled rows are trained on and not tested, as a training part without them would lack a class: those of "
+        "the classes ['b', 'c', 'd', 'e', 'f'] and 2 others, of which the score says nothing. Label more rows"
+    )
+
+
+@given(st.integers(0, 50))
+def test_without_strata_one_row_of_a_class_is_trained_on_where_chance_would_test_all(seed):
     y = np.array([0] * 30 + [1, 1])
-    with pytest.raises(ValueError, match=r"lost class 1: .* \(2\)"):
-        # each time, both rows of class 1 are in one part with probability 15/31
-        [list(Split(2, stratify=False, random_state=seed).split(y, y)) for seed in range(30)]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        splits = list(Split(2, stratify=False, random_state=seed).split(y, y))
+    assert [set(y[train]) for train, _ in splits] == [{0, 1}] * 2
+    tested = np.sort(np.concatenate([test for _, test in splits]))
+    assert len(tested) == 32 - len(caught)
+    assert_array_equal(tested[:30], np.arange(30))
+    assert all("some of the classes [1]." in str(warning.message) for warning in caught)
+
+
+@given(seed=st.integers(0, 200), n_groups=st.integers(4, 12), n_splits=st.integers(2, 4), stratify=st.booleans())
+def test_with_groups_no_training_part_lacks_a_class_and_no_group_is_split(seed, n_groups, n_splits, stratify):
+    rng = np.random.default_rng(seed)
+    groups = np.concatenate([np.arange(n_groups), rng.integers(0, n_groups, 30)])
+    y = np.where(groups < n_splits, rng.integers(0, 2, len(groups)), rng.choice([-1, 0, 1, 2, 3, 4], len(groups)))
+    y = np.concatenate([y, np.tile([0, 1], n_splits)])  # these groups can be tested, whatever the others hold
+    groups = np.concatenate([groups, np.repeat(np.arange(n_splits), 2)])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "[0-9]+ labelled rows are trained on")
+        splits = list(Split(n_splits, stratify=stratify, random_state=seed).split(y, y, groups))
+    for train, test in splits:
+        assert len(test)
+        assert set(y[train]) == set(y)
+        assert not np.isin(groups[train[y[train] != -1]], groups[test]).any()
+    tested = np.concatenate([test for _, test in splits])
+    assert len(np.unique(tested)) == len(tested)
+
+
+def test_a_group_that_holds_all_labels_of_a_class_is_never_tested():
+    y = np.array([0, 1, 0, 1, 0, 1, 2, 2, 0, -1])
+    groups = np.array([0, 0, 1, 1, 2, 2, 3, 3, 3, 3])
+    match = r"^3 labelled rows .* those of the classes \[2\], of which .*, and some of the classes \[0\]\. Label"
+    splits = split_with_warning(Split(3, random_state=0), y, groups, match)
+    assert sorted(test.tolist() for _, test in splits) == [[0, 1], [2, 3], [4, 5]]
+    assert all({6, 7, 8, 9} <= set(train) for train, _ in splits)
+
+
+def test_the_score_is_that_on_the_classes_that_are_tested(data):
+    X, y, _ = data
+    X, y = np.vstack([X, [[9.0, 9.0]]]), np.append(y, 2)
+    cv = Split(3, random_state=0)
+    with pytest.warns(UserWarning, match=r"^1 labelled rows .* classes \[2\]") as caught:
+        scores = cross_val_score(NearestMean(), X, y, cv=cv, error_score="raise")
+    assert [warning.filename for warning in caught] == [__file__]  # and not a line of scikit-learn
+    splits = split_with_warning(cv, y)
+    assert all(set(y[test]) == {0, 1} for _, test in splits)
+    expected = [np.mean(NearestMean().fit(X[a], y[a]).predict(X[b]) == y[b]) for a, b in splits]
+    assert_array_equal(scores, expected)
 
 
 def test_every_coding_and_container_is_split_alike(data, coded):
@@ -73,8 +161,8 @@ def test_continuous_targets_are_split_without_strata_and_whole_numbers_can_be_sa
     sizes = [(len(test), {3, 6} <= set(train)) for train, test in Split(3, random_state=0).split(y, y)]
     assert sizes == [(2, True)] * 3
     y = np.array([-1, 0, 3, 8, 13, 21])
-    with pytest.raises(ValueError, match=r"lost class 0: .* pass target=\"numbers\""):
-        list(Split(3, random_state=0).split(y, y))
+    with pytest.raises(ValueError, match=r"but there are 0: .* and 1 others, .* pass target=\"numbers\""):
+        list(Split(3, unlabeled=None, random_state=0).split(y, y))
     tests = [test for _, test in Split(3, target="numbers", random_state=0).split(y, y)]
     assert_array_equal(np.sort(np.concatenate(tests)), np.arange(6))
 
@@ -82,17 +170,16 @@ def test_continuous_targets_are_split_without_strata_and_whole_numbers_can_be_sa
 @pytest.mark.parametrize(
     ("y", "options", "advised"),
     [
-        (np.arange(-5.0, 5.0), {}, True),
         (np.append(np.arange(20).repeat(9), 20), {}, True),  # counts: many values, most of them frequent
         (np.append(np.arange(20).repeat(9), 20), {"target": "classes"}, False),
         (np.append(np.arange(3).repeat(9), 3), {}, False),
         ([*"aabbccdefghijklmnopq"], {}, False),
     ],
 )
-def test_a_lost_class_among_many_numbers_names_the_way_to_say_that_they_are_numbers(y, options, advised):
-    with pytest.raises(ValueError, match="lost class") as refused:
+def test_single_values_among_many_numbers_name_the_way_to_say_that_they_are_numbers(y, options, advised):
+    with pytest.warns(UserWarning, match="trained on and not tested") as caught:
         list(Split(2, random_state=0, **options).split(y, y))
-    assert ('target="numbers"' in str(refused.value)) == advised
+    assert ('target="numbers"' in str(caught[0].message)) == advised
 
 
 def test_groups_are_never_in_both_parts_and_unlabelled_rows_of_held_out_groups_follow_the_choice(data):
@@ -153,9 +240,19 @@ BAD_SPLITS = {
     "choice": (lambda: Split(group_unlabeled="x"), 'expected "keep" or "drop"'),
     "few rows": (lambda: list(Split(6).split(Y, Y)), "y has 5 labelled rows of 6"),
     "no label": (lambda: list(Split(2).split(Y, [None] * 6)), "y has 0 labelled rows of 6"),
-    "lost class": (lambda: list(Split(2).split(Y, Y)), r"lost class 2: .* \(1\)"),
-    "lost group": (lambda: list(Split(2).split(Y, Y, [0, 0, 1, 1, 1, 1])), "lost class"),
-    "few groups": (lambda: list(Split(3).split(Y, Y, [0, 0, 1, 1, 1, 2])), "there are 2"),
+    "single labels": (
+        lambda: list(Split(4).split(Y, [0, 0, 1, 2, 3, -1])),
+        r"are 2: .* rows of the classes \[1, 2, 3\]",
+    ),
+    "whole class": (
+        lambda: list(Split(2).split(Y, Y, [0, 0, 1, 1, 1, 1])),
+        r"need as many groups .* are 0: the others",
+    ),
+    "few groups": (lambda: list(Split(3).split(Y, Y, [0, 1, 0, 1, 2, 2])), r"are 2: .* rows of the classes \[2\]"),
+    "two groups": (
+        lambda: list(Split(3).split(Y, [0, 0, 1, 1, -1, -1], [0, 1, 0, 1, 2, 2])),
+        "are 2. Use fewer n_splits",
+    ),
     "no group": (lambda: list(Split(2).split(Y, Y, [0, 0, 1, 1, None, 2])), "no value in 1 of 6"),
     "mixed groups": (lambda: list(Split(2).split(Y, Y, [0, 0, "a", 1, 1, 2])), "groups mixes"),
     "no y": (lambda: list(Split(2).split(Y)), "target y is None"),

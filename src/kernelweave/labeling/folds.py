@@ -7,6 +7,7 @@ first fold is always computed, and so are others until each class has been held 
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -172,7 +173,12 @@ def split_labeled(X: np.ndarray, target: Target, groups: np.ndarray | None, seed
 
 def _split(n_rows: int, y: np.ndarray, kind: str, seed: int, n_folds: int, groups: np.ndarray | None) -> list[Fold]:
     splitter = SemiSupervisedSplit(n_folds, target=kind, random_state=seed)
-    return list(splitter.split(np.empty(n_rows), y, groups))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", "[0-9]+ labelled rows are trained on and not tested")
+        try:
+            return list(splitter.split(np.empty(n_rows), y, groups))
+        except UserWarning as warning:  # a class that is not held out has no error that could be reported
+            raise ValueError(str(warning)) from None
 
 
 def group_equal_rows(X: np.ndarray, labeled: np.ndarray) -> np.ndarray | None:

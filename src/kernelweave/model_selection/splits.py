@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import sklearn
 from numpy.typing import NDArray
 from sklearn import utils
 from sklearn.model_selection import BaseCrossValidator
@@ -13,10 +15,15 @@ from sklearn.utils.multiclass import type_of_target
 
 from ..labels import factorize, labeled_values
 from ..parameters import COUNT, READ_LATER, Constraint, check_parameters, is_count, one_of
+from ..warn import warn_caller
 
 Rows = NDArray[np.intp]
+Mask = NDArray[np.bool_]
 
 MAX_WHOLE_CLASSES = 10  # more whole numbers than this, or than half of the rows, may well be counts and not classes
+NEVER = -1  # the test part of a labelled row that is always trained on
+MAX_NAMED = 5  # classes in a warning
+SKLEARN = os.path.join(os.path.dirname(sklearn.__file__), "")  # its searches call `split` for the user
 CONSTRAINTS = {
     "n_splits": Constraint(lambda value: is_count(value) and value >= 2, ("a whole number, 2 or more",)),
     "n_repeats": COUNT,
@@ -32,8 +39,8 @@ class SemiSupervisedSplit(BaseCrossValidator):
     """K-fold cross-validation of the labelled rows that keeps unlabelled ones in every training part.
 
     Each labelled row is in one test part a repeat, an unlabelled row in none. Without groups, sizes of test
-    parts differ by one row at most, and so do the numbers of rows of a class in them. A training part that
-    lost a class is refused.
+    parts differ by one row at most, and so do the numbers of rows of a class in them. Every training part holds
+    every class: rows without which it would not are never tested, and a warning names them (see Notes).
 
     Parameters
     ----------
@@ -54,7 +61,12 @@ class SemiSupervisedSplit(BaseCrossValidator):
 
     Notes
     -----
-    ``StratifiedKFold`` refuses few labels that are enough: a class may have fewer rows than `n_splits`.
+    A class may have fewer labelled rows than `n_splits`: so many test parts hold one, and the others none. A class
+    with a single labelled row, or with groups a class whose labelled rows are all in one group, stays in every
+    training part and is never tested: the score is then that on rows of the other classes, in which this class
+    occurs only as a wrong answer. Where chance, or the groups, would put all labelled rows of a class into one test
+    part, one of them (the smallest of its groups) stays in training, and the class is tested by the others. The
+    number of test parts remains `n_splits`.
 
     Examples
     --------
@@ -94,17 +106,26 @@ class SemiSupervisedSplit(BaseCrossValidator):
         """
         labeled, classes, codes = self._read(y)
         utils.check_consistent_length(X, y, groups)
-        strata = codes if self.stratify else np.zeros_like(codes)
         group_of = None if groups is None else _group_numbers(groups)
         rng = utils.check_random_state(self.random_state)
+        units = np.arange(len(labeled)) if group_of is None else group_of[labeled]
+        can_be_tested = np.ones(len(labeled), dtype=bool)
+        if len(classes):
+            can_be_tested = ~_holds_whole_class(codes, units)
+        self._refuse_few(classes, codes, units, can_be_tested, "labelled rows" if group_of is None else "groups")
+        strata = codes[can_be_tested] if self.stratify else np.zeros(can_be_tested.sum(), dtype=np.intp)
+        dealt = []
         for _ in range(self.n_repeats):
+            fold_of = np.full(len(labeled), NEVER)
             if group_of is None:
-                fold_of = _deal_rows(strata, self.n_splits, rng)
+                fold_of[can_be_tested] = _deal_rows(strata, self.n_splits, rng)
             else:
-                fold_of = _deal_groups(strata, group_of[labeled], self.n_splits, rng)
+                fold_of[can_be_tested] = _deal_groups(strata, units[can_be_tested], self.n_splits, rng)
+            dealt.append(_keep_classes(fold_of, codes, units) if len(classes) else fold_of)
+        _warn_of_untested(classes, codes, np.array(dealt) == NEVER, self.target)
+        for fold_of in dealt:
             for fold in range(self.n_splits):
                 tested = fold_of == fold
-                _refuse_lost_class(classes, codes, tested, self.target)
                 kept = np.ones(len(y), dtype=bool)
                 kept[labeled[tested]] = False
                 if group_of is not None and self.group_unlabeled == "drop":
@@ -124,6 +145,30 @@ class SemiSupervisedSplit(BaseCrossValidator):
             return labeled, values[:0], np.zeros(len(labeled), dtype=np.intp)
         return labeled, *factorize(values)
 
+    def _refuse_few(self, classes: NDArray[Any], codes: Rows, units: Rows, can_be_tested: Mask, what: str) -> None:
+        """Refuse fewer rows, or groups, that can be held out than there are test parts."""
+        n_units = len(np.unique(units[can_be_tested]))
+        if n_units >= self.n_splits:
+            return
+        way = ". Use fewer n_splits or finer groups."
+        if not can_be_tested.all():
+            rare = np.array([k for k in range(len(classes)) if len(np.unique(units[codes == k])) == 1])
+            way = (
+                f": the others hold all labels of a class, and are trained on. Label more rows of "
+                f"{_name_classes(classes, rare)}, in other groups if there are groups, or leave such classes out."
+                f"{_advise_numbers(classes, codes, self.target)}"
+            )
+        raise ValueError(
+            f"n_splits={self.n_splits} test parts need as many {what} that can be tested, but there are {n_units}{way}"
+        )
+
+
+def _holds_whole_class(codes: Rows, units: Rows) -> Mask:
+    """Which labelled rows are in a unit (a row, or a group) that holds all labelled rows of a class."""
+    pairs = np.unique(np.column_stack([codes, units]), axis=0)
+    alone = np.bincount(pairs[:, 0])[pairs[:, 0]] == 1
+    return np.isin(units, pairs[alone, 1])
+
 
 def _deal_rows(strata: Rows, n_splits: int, rng: np.random.RandomState) -> Rows:
     """A fold for each row: the shuffled rows, sorted by stratum, are dealt like cards."""
@@ -140,11 +185,7 @@ def _deal_groups(strata: Rows, groups: Rows, n_splits: int, rng: np.random.Rando
     adds least to the sum of all squared shares. Ties go to the smallest fold, so none stays empty.
     """
     _, group_of, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    if len(sizes) < n_splits:
-        raise ValueError(
-            f"n_splits={n_splits} test parts need as many groups with labelled rows, but there are "
-            f"{len(sizes)}. Use fewer n_splits or finer groups."
-        )
+    strata = np.unique(strata, return_inverse=True)[1]  # a class that is never tested has no share
     share = np.zeros((len(sizes), strata.max() + 1))
     np.add.at(share, (group_of, strata), 1.0)
     share /= share.sum(axis=0)
@@ -159,6 +200,50 @@ def _deal_groups(strata: Rows, groups: Rows, n_splits: int, rng: np.random.Rando
     return fold_of_group[group_of]
 
 
+def _keep_classes(fold_of: Rows, codes: Rows, units: Rows) -> Rows:
+    """Take the smallest unit of a class from the test part that holds all units of it.
+
+    There are two or more of them, so no test part becomes empty; and what is taken is in every training part, so
+    no other class is lost.
+    """
+    fold_of = fold_of.copy()
+    for k in np.unique(codes):
+        folds = fold_of[codes == k]
+        if folds[0] != NEVER and (folds == folds[0]).all():
+            held, sizes = np.unique(units[np.isin(units, units[codes == k])], return_counts=True)
+            fold_of[units == held[sizes.argmin()]] = NEVER
+    return fold_of
+
+
+def _warn_of_untested(classes: NDArray[Any], codes: Rows, untested: NDArray[np.bool_], target: str) -> None:
+    """Warn of labelled rows that stay in training; `untested` has a row for each repeat."""
+    if not untested.any():
+        return
+    never = np.setdiff1d(codes, codes[~untested.all(axis=0)])
+    some = np.setdiff1d(codes[untested.any(axis=0)], never)
+    parts = [f"those of {_name_classes(classes, never)}, of which the score says nothing"] if len(never) else []
+    parts += [f"some of {_name_classes(classes, some)}"] if len(some) else []
+    warn_caller(
+        f"{untested.any(axis=0).sum()} labelled rows are trained on and not tested, as a training part without them "
+        f"would lack a class: {', and '.join(parts)}. Label more rows of such classes, in other groups if there are "
+        f"groups, or leave the classes out.{_advise_numbers(classes, codes, target)}",
+        through=(SKLEARN,),
+    )
+
+
+def _name_classes(classes: NDArray[Any], codes: Rows) -> str:
+    more = f" and {len(codes) - MAX_NAMED} others" if len(codes) > MAX_NAMED else ""
+    return f"the classes {classes[codes[:MAX_NAMED]].tolist()}{more}"
+
+
+def _advise_numbers(classes: NDArray[Any], codes: Rows, target: str) -> str:
+    """The way out if the classes may well be numbers to be predicted."""
+    many = len(classes) > min(MAX_WHOLE_CLASSES, len(codes) / 2)
+    if target == "auto" and classes.dtype.kind in "iuf" and many:
+        return f' If y holds numbers to be predicted, and not {len(classes)} classes, pass target="numbers".'
+    return ""
+
+
 def _group_numbers(groups: Any) -> Rows:
     rows, values = labeled_values(groups, unlabeled=None, name="groups")
     if len(rows) < len(groups):
@@ -167,17 +252,3 @@ def _group_numbers(groups: Any) -> Rows:
             "row on its own is a group of one."
         )
     return factorize(values, name="groups")[1]
-
-
-def _refuse_lost_class(classes: NDArray[Any], codes: Rows, tested: NDArray[np.bool_], target: str) -> None:
-    lost = np.setdiff1d(codes[tested], codes[~tested])
-    if len(classes) and len(lost):
-        many = len(classes) > min(MAX_WHOLE_CLASSES, len(codes) / 2)
-        way = ""
-        if target == "auto" and classes.dtype.kind in "iuf" and many:
-            way = f' If y holds numbers to be predicted, and not {len(classes)} classes, pass target="numbers".'
-        raise ValueError(
-            f"A training part lost class {classes[lost].tolist()[0]!r}: one test part holds all its labelled "
-            f"rows ({np.sum(codes == lost[0])}). Label more rows of it, in other groups if there are groups, "
-            f"or leave the class out.{way}"
-        )
