@@ -6,7 +6,7 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import SSMKClassifier, SSMKRegressor
 from kernelweave.labeling.models import ClassModel, NumberModel
 from kernelweave.model_selection import SemiSupervisedCalibration
-from kernelweave.model_selection.calibration import Sigmoids
+from kernelweave.model_selection.scaling import Scaling
 
 
 @pytest.fixture(name="X")
@@ -18,8 +18,8 @@ def rows():
 def test_the_label_is_the_most_probable_class(X, n_classes):
     labels = np.array(["a", "b", "c"])[np.digitize(X[:, 0], [-0.3, 0.5][: n_classes - 1])]
     calibrated = SemiSupervisedCalibration(SSMKClassifier(), random_state=0).fit(X, labels)
-    sigmoids = Sigmoids(calibrated.slope_, calibrated.offset_, calibrated.temperature_)
-    model = ClassModel(calibrated.estimator_, sigmoids)
+    scaling = Scaling(calibrated.center_, calibrated.unit_, calibrated.slope_, calibrated.offset_)
+    model = ClassModel(calibrated.estimator_, scaling)
     texts, extra = model.fill_cells(X, "y")
     np.testing.assert_array_equal(model.predict(X), texts)
     probabilities = np.array(extra["y_probability"], dtype=float)

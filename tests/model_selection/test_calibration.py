@@ -6,10 +6,8 @@ import polars as pl
 import pytest
 import scipy.sparse
 from checks.partly_labeled import NearestMean
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
-from scipy.special import expit, log_expit, logsumexp, softmax
+from scipy.special import expit, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -20,7 +18,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelweave import Linear, SSMKClassifier
 from kernelweave.model_selection import SemiSupervisedCalibration as Calibrated
 from kernelweave.model_selection import SemiSupervisedSplit as Split
-from kernelweave.model_selection.calibration import _fit_sigmoid, _fit_temperature, fit_sigmoids
+from kernelweave.model_selection.scaling import Scaling, choose_scaling, most_probable
 
 
 class FirstColumn(NearestMean):
@@ -36,35 +34,15 @@ def test_a_calibrated_classifier_passes_scikit_learns_checks(estimator, check):
     check(estimator)
 
 
-@settings(max_examples=40)
-@given(st.integers(0, 1000))
-def test_the_sigmoid_is_the_optimum_of_logistic_regression_on_soft_targets(seed):
-    rng = np.random.default_rng(seed)
-    decision = rng.normal(size=40) * 10 ** rng.uniform(-3, 3)
-    positive = np.arange(40) % 3 == 0
-    weights = rng.integers(1, 4, 40).astype(float)
-    slope, offset = _fit_sigmoid(decision, positive, weights)
-    repeats = weights.astype(int)  # a weight counts as so many rows
-    again = _fit_sigmoid(decision.repeat(repeats), positive.repeat(repeats), np.ones(repeats.sum()))
-    assert_allclose(again, (slope, offset), rtol=1e-5, atol=1e-7)
-    n_in, n_out = weights[positive].sum(), weights[~positive].sum()
-    target = np.where(positive, (n_in + 1) / (n_in + 2), 1 / (n_out + 2))
-    residual = weights * (expit(slope * decision + offset) - target)
-    # the derivatives by offset and slope, relative to their size if nothing cancelled
-    assert abs(residual.sum()) < 1e-6 * weights.sum()
-    by_slope = residual @ decision / (weights @ np.abs(decision))
-    assert abs(by_slope) < 1e-6 if slope > 0 else by_slope >= -1e-9
-    assert slope >= 0
-
-
 def test_the_sigmoid_that_made_the_labels_is_found():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20000, 1))
     y = (rng.random(20000) < expit(2 * X[:, 0] - 1)).astype(int)
     model = Calibrated(FirstColumn(), random_state=0).fit(X, y)
-    # asymptotic standard errors, from the Fisher information at the truth, are below 0.03; four of them
-    assert_allclose([model.slope_[0], model.offset_[0]], [2, -1], atol=0.12)
-    assert_allclose(model.predict_proba(X)[:, 1], expit(model.slope_ * X[:, 0] + model.offset_))
+    assert not model.keeps_classes_  # the threshold is at 0.5
+    grid = np.linspace(-2, 2, 41)[:, None]  # beyond, values are compressed
+    # asymptotic standard errors of probabilities are below 0.005; the compressed 4 % of the rows add as much
+    assert_allclose(model.predict_proba(grid)[:, 1], expit(2 * grid[:, 0] - 1), atol=0.025)
 
 
 def test_decision_values_are_out_of_fold_and_averaged_over_repeats(data):
@@ -77,8 +55,22 @@ def test_decision_values_are_out_of_fold_and_averaged_over_repeats(data):
     assert_array_equal(model.oof_rows_, np.arange(24))
     assert_allclose(model.oof_decision_, expected)
     assert model.estimator_.n_rows_seen_ == 60
-    z = model.slope_ * NearestMean().fit(X, y).decision_function(X) + model.offset_
-    assert_allclose(model.decision_function(X), z)
+    scaling = Scaling(model.center_, model.unit_, model.slope_, model.offset_)
+    assert_allclose(model.decision_function(X), scaling(NearestMean().fit(X, y).decision_function(X)))
+
+
+@pytest.mark.parametrize("n_folds", [3, 8])
+def test_the_scaling_is_chosen_by_the_parts_in_which_rows_were_first_tested(n_folds, data):
+    X, y, _ = data
+    cv = list(Split(n_folds, n_repeats=2, random_state=5).split(X, y))
+    model = Calibrated(NearestMean(), cv=cv).fit(X, y)
+    parts = np.empty(24, dtype=int)
+    for fold, (_, test) in enumerate(cv[:n_folds]):
+        parts[test] = fold % 5  # at most five, whatever the number of folds
+    choice = choose_scaling(model.oof_decision_, y[:24], np.ones(24), parts)
+    assert model.keeps_classes_ == choice.keeps_classes
+    assert_allclose(model.slope_, choice.scaling.slope)
+    assert_array_equal(model.oof_classes_, choice.held_out)
 
 
 def test_calibration_takes_every_coding_and_agrees_with_itself(coded, data):
@@ -119,48 +111,62 @@ class Given(NearestMean):
         return np.asarray(X)
 
 
-def test_two_classes_have_platts_sigmoid_and_no_temperature(data):
-    X, y, _ = data
-    model = Calibrated(NearestMean(), random_state=0).fit(X, y)
-    slope, offset = _fit_sigmoid(model.oof_decision_, y[:24] == 1, np.ones(24))
-    z = NearestMean().fit(X, y).decision_function(X) * slope + offset
-    assert_array_equal(model.predict_proba(X), np.column_stack([expit(-z), expit(z)]))
-    assert model.temperature_ == 1
+def three_methods_agree(model, X):
+    found, z = model.predict_proba(X), model.decision_function(X)
+    assert_array_equal(model.predict(X), model.classes_[found.argmax(axis=1)])
+    assert_allclose(found.sum(axis=1), 1)
+    if z.ndim == 2:
+        assert_array_equal(np.argsort(z, axis=1), np.argsort(found, axis=1))
+        assert_allclose(found, softmax(z, axis=1))
+    else:
+        assert_allclose(found, np.column_stack([expit(-z), expit(z)]))
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_sigmoids_of_given_decision_values_are_those_of_the_estimator(n_classes):
+@pytest.mark.parametrize("n_classes", [2, 5])
+def test_the_three_methods_agree_and_the_estimators_classes_are_kept_where_they_are_right(n_classes):
     rng = np.random.default_rng(0)
-    y = np.arange(60) % n_classes
-    X = rng.normal(size=(60, n_classes)) + np.eye(n_classes)[y]
-    model = Calibrated(LogisticRegression(), random_state=0).fit(X, y)
-    sigmoids = fit_sigmoids(model.oof_decision_, y[model.oof_rows_], np.ones(60))
-    assert_allclose(sigmoids.slope, model.slope_)
-    assert_allclose(sigmoids.offset, model.offset_)
-    assert_allclose(sigmoids.temperature, model.temperature_)
-    z = sigmoids.log_odds(model.estimator_.decision_function(X))
-    assert_allclose(sigmoids.probabilities(z), model.predict_proba(X))
+    y = np.arange(200) % n_classes
+    X = rng.normal(size=(200, n_classes)) + 1.5 * (np.eye(n_classes)[y] - 0.5)
+    estimator, X = (FirstColumn(), X[:, 1:]) if n_classes == 2 else (Given(), X)
+    X_new = np.vstack([X, 300 * X])
+    model = Calibrated(estimator, random_state=0).fit(X, y)
+    assert model.keeps_classes_
+    three_methods_agree(model, X_new)
+    assert_array_equal(model.predict(X_new), most_probable(estimator.fit(X, y).decision_function(X_new)))
+    assert_array_equal(model.oof_classes_, most_probable(model.oof_decision_))
+    shift = 4 * np.arange(X.shape[1])[::-1] + 4  # an estimator whose thresholds are wrong
+    moved = Calibrated(estimator, random_state=0).fit(X + shift, y)
+    assert not moved.keeps_classes_
+    three_methods_agree(moved, X_new + shift)
+    assert np.mean(moved.predict(X + shift) == y) > np.mean(model.predict(X) == y) - 0.05
+    assert np.mean(moved.oof_classes_ == y) > np.mean(most_probable(moved.oof_decision_) == y) + 0.1
 
 
-@settings(max_examples=40)
-@given(st.integers(0, 1000), st.integers(3, 10), st.sampled_from([0.0, 1.0, 30.0]))
-def test_the_temperature_is_the_minimum_of_log_loss_and_prior(seed, n_classes, informed):
-    rng = np.random.default_rng(seed)
-    codes = np.arange(40) % n_classes
-    z = rng.normal(size=(40, n_classes)) * 10 ** rng.uniform(-3, 3) + informed * np.eye(n_classes)[codes]
-    weights = rng.integers(1, 4, 40).astype(float)
-    temperature = _fit_temperature(z, codes, weights)
-    repeats = weights.astype(int)  # a weight counts as so many rows
-    again = _fit_temperature(z.repeat(repeats, axis=0), codes.repeat(repeats), np.ones(repeats.sum()))
-    assert again == pytest.approx(temperature, rel=1e-9)
+class SometimesWild(Given):
+    """Decision values of which a few, different ones in every fit, are far from the others."""
 
-    def objective(T):
-        logs = log_expit(z) / T - logsumexp(log_expit(z) / T, axis=1, keepdims=True)
-        return -weights @ logs[np.arange(40), codes] + 5 * (1 / T - 1 + np.log(T))
+    def fit(self, X, y, sample_weight=None):
+        self.factor_ = 300.0 * (1 + len(y) % 3)
+        return super().fit(X, y, sample_weight)
 
-    # convex in 1/T: what is least beside its neighbours is least; rounding is relative to the value
-    least = objective(temperature)
-    assert all(least <= objective(temperature * factor) + 1e-12 * abs(least) for factor in (0.5, 0.999, 1.001, 2))
+    def decision_function(self, X):
+        values = np.array(X)
+        values[np.abs(values[:, 0]) > 2.2, 0] *= self.factor_
+        return values
+
+
+def test_wild_out_of_fold_values_do_not_spoil_the_predicted_classes():
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        y = np.arange(520) % 4
+        X = rng.normal(size=(520, 4)) + 1.2 * (np.eye(4)[y] - 0.5)
+        partly = np.where(np.arange(520) < 120, y, -1)
+        model = Calibrated(SometimesWild(), random_state=0).fit(X, partly)
+        assert np.abs(model.oof_decision_).max() > 300
+        plain = np.mean(model.estimator_.decision_function(X[120:]).argmax(axis=1) != y[120:])
+        assert np.mean(model.predict(X[120:]) != y[120:]) < plain + 0.02
+        assert 0.15 < np.mean(model.predict(X[120:]) == 0) < 0.35
+        three_methods_agree(model, X)
 
 
 @pytest.mark.parametrize("n_classes", [3, 8])
@@ -169,19 +175,15 @@ def test_where_the_probabilities_are_known_those_of_many_classes_come_near_them(
     X = rng.normal(size=(4000, n_classes))
     known = softmax(3 * X, axis=1)
     y = (known.cumsum(axis=1) > rng.random((4000, 1))).argmax(axis=1)
-    model = Calibrated(Given(), random_state=0).fit(X, y)
-    found = model.predict_proba(X)
+    found = Calibrated(Given(), random_state=0).fit(X, y).predict_proba(X)
     sure = found.max(axis=1)
     right = known[np.arange(4000), found.argmax(axis=1)]  # how often the choice is right, without the noise of labels
-    # powers of sigmoids are no exponentials, so a bias remains however many rows there are
-    assert abs(sure.mean() - right.mean()) < 0.03
+    assert abs(sure.mean() - right.mean()) < 0.01
     for low in (0.4, 0.6, 0.8):
         rows = (sure >= low) & (sure < low + 0.2)
-        assert abs(sure[rows].mean() - right[rows].mean()) < 0.06
-    # sigmoids that are only divided by their sum are too timid
-    divided = softmax(log_expit(model.decision_function(X)), axis=1)
-    assert divided.max(axis=1).mean() < right.mean() - 0.15
-    assert np.sum(known * np.log(known / found)) < 0.3 * np.sum(known * np.log(known / divided))
+        assert abs(sure[rows].mean() - right[rows].mean()) < 0.02
+    # compressed values, 4 % of each column, are all that remains
+    assert np.mean(np.sum(known * np.log(known / found), axis=1)) < 0.02
 
 
 @pytest.mark.parametrize("n_members", [2, 5, 100])
@@ -190,7 +192,6 @@ def test_folds_without_an_error_do_not_make_the_probabilities_certain(n_members,
     y = np.repeat(np.arange(n_classes), n_members)
     X = 1e3 * np.eye(n_classes)[y]
     model = Calibrated(Given(), min_labels=2, random_state=0).fit(X, y)
-    assert 0.1 < model.temperature_ < 1
     largest = model.predict_proba(X).max(axis=1)
     assert_allclose(largest, largest[0])
     # as if, of all rows with one more, between a tenth and two were wrong
@@ -209,19 +210,8 @@ def test_the_order_of_rows_and_the_names_of_classes_do_not_matter():
     place[order] = np.arange(90)
     model = Calibrated(NearestMean(), cv=[(place[train], place[test]) for train, test in folds])
     model.fit(X[order], names[y][order], sample_weight=weights[order])
-    assert model.temperature_ == pytest.approx(expected.temperature_, rel=1e-6)
+    assert model.keeps_classes_ == expected.keeps_classes_
     assert_allclose(model.predict_proba(X)[:, [1, 2, 0]], expected.predict_proba(X), rtol=1e-5)
-
-
-def test_the_most_probable_of_many_classes_is_the_one_predicted_and_log_odds_have_the_same_order():
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(200, 5)), np.arange(200) % 5
-    X[np.arange(200), y] += 1.5
-    model = Calibrated(Given(), random_state=0).fit(X, y)
-    found = model.predict_proba(X)
-    assert_array_equal(model.predict(X), found.argmax(axis=1))
-    assert_array_equal(np.argsort(model.decision_function(X), axis=1), np.argsort(found, axis=1))
-    assert_array_equal(model.decision_function(X), X * model.slope_ + model.offset_)
 
 
 def test_decision_values_that_point_the_wrong_way_give_the_share_of_the_class_and_a_warning():
@@ -229,8 +219,8 @@ def test_decision_values_that_point_the_wrong_way_give_the_share_of_the_class_an
     with pytest.warns(UserWarning, match=r"no better than chance for the classes \[1\]"):
         model = Calibrated(FirstColumn()).fit(X, y)
     assert model.slope_ == 0
-    share = (10 * (1 / 12) + 20 * (21 / 22)) / 30  # the mean of Platt's targets
-    assert_allclose(model.predict_proba(X)[:, 1], share)
+    # 20 of 30 rows, and soft targets and the prior of log(21/11) draw little
+    assert_allclose(model.predict_proba(X)[:, 1], 2 / 3, atol=0.02)
     assert (model.predict(X) == 1).all()
 
 

@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.dummy import DummyClassifier
 from sklearn.svm import SVC
 
-from ..model_selection.calibration import Sigmoids, decision_values, fit_sigmoids, most_probable
+from ..model_selection.calibration import decision_values
+from ..model_selection.scaling import Choice, choose_scaling, most_probable
 from .folds import N_FOLDS, HeldOut, Setup, Target, TaskResult, learn
 from .learner import fit_learner
 from .models import ClassModel
@@ -35,16 +36,17 @@ def label_classes(cells: np.ndarray, empty: np.ndarray, name: str, setup: Setup)
     target = Target("classification", y, np.flatnonzero(~empty), min(N_FOLDS, *counts.values()))
     learner, held_out = learn(target, setup, _predict_fold)
     given = y[held_out.rows].astype(str)
-    sigmoids = _calibrate(held_out, given)
+    choice = _calibrate(held_out, given)
     classes = learner.classes_.astype(str)
-    predictions = held_out.outputs | {"kernelweave": classes[_choose(held_out.outputs["kernelweave"], sigmoids)]}
+    codes = most_probable(held_out.outputs["kernelweave"]) if choice is None else choice.held_out
+    predictions = held_out.outputs | {"kernelweave": classes[codes]}
     errors = {method: class_error(given, predicted) for method, predicted in predictions.items()}
     p_value = mcnemar_test(predictions["kernelweave"] != given, predictions["SVC"] != given)
     probabilities = "calibrated on held-out rows"
-    if sigmoids is None:
+    if choice is None:
         probabilities = f"not given: a class has fewer than {MIN_LABELS} labelled rows that were held out"
     return TaskResult(
-        model=ClassModel(learner, sigmoids),
+        model=ClassModel(learner, None if choice is None else choice.scaling),
         learner=learner,
         report={
             "classes": counts,
@@ -53,7 +55,7 @@ def label_classes(cells: np.ndarray, empty: np.ndarray, name: str, setup: Setup)
             "rows_tested": len(held_out.rows),
         },
         notes=note_doubtful_classes(list(counts))
-        + _note_constant_probabilities(sigmoids, classes)
+        + _note_constant_probabilities(choice, classes)
         + compare_errors(errors, "error", p_value),
     )
 
@@ -70,21 +72,16 @@ def _predict_fold(
     }
 
 
-def _calibrate(held_out: HeldOut, given: np.ndarray) -> Sigmoids | None:
-    """Return the sigmoids that give probabilities; None where a class has too few rows for one."""
+def _calibrate(held_out: HeldOut, given: np.ndarray) -> Choice | None:
+    """Return the scaling that gives probabilities; None where a class has too few rows for one."""
     _, codes, counts = np.unique(given, return_inverse=True, return_counts=True)
     if counts.min() < MIN_LABELS:
         return None
-    return fit_sigmoids(held_out.outputs["kernelweave"], codes, np.ones(len(codes)))
+    return choose_scaling(held_out.outputs["kernelweave"], codes, np.ones(len(codes)), held_out.fold_of)
 
 
-def _choose(decision: np.ndarray, sigmoids: Sigmoids | None) -> np.ndarray:
-    """Return the number of each row's class: the most probable one where there are probabilities."""
-    return most_probable(decision if sigmoids is None else sigmoids.log_odds(decision))
-
-
-def _note_constant_probabilities(sigmoids: Sigmoids | None, classes: np.ndarray) -> list[str]:
-    if sigmoids is None or sigmoids.slope.all():
+def _note_constant_probabilities(choice: Choice | None, classes: np.ndarray) -> list[str]:
+    if choice is None or not choice.is_flat.any():
         return []
-    names = join_names(classes[-len(sigmoids.slope) :][sigmoids.slope == 0].tolist())
+    names = join_names(classes[-len(choice.is_flat) :][choice.is_flat].tolist())
     return [f"On held-out rows {names} cannot be told from the other classes: the probability is constant."]

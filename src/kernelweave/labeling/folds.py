@@ -114,11 +114,14 @@ class HeldOut:
     ----------
     rows : ndarray of shape (n_tested,)
         In increasing order.
+    fold_of : ndarray of shape (n_tested,)
+        The fold in which each of them was held out.
     outputs : dict of ndarray of shape (n_tested, ...)
         By method.
     """
 
     rows: np.ndarray
+    fold_of: np.ndarray
     outputs: dict[str, np.ndarray]
 
 
@@ -223,5 +226,6 @@ def cross_validate(
         longest = max(longest, clock.elapsed - started)
     all_rows = np.concatenate(rows)
     order = np.argsort(all_rows)
-    methods = outputs[0]
-    return HeldOut(all_rows[order], {name: np.concatenate([o[name] for o in outputs])[order] for name in methods})
+    fold_of = np.repeat(np.arange(len(rows)), [len(test) for test in rows])[order]
+    joined = {name: np.concatenate([output[name] for output in outputs])[order] for name in outputs[0]}
+    return HeldOut(all_rows[order], fold_of, joined)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..model_selection.calibration import Sigmoids, decision_values, most_probable
+from ..model_selection.calibration import decision_values
+from ..model_selection.scaling import Scaling, log_probabilities, most_probable
 
 
 class _Fitted(BaseEstimator):
@@ -28,22 +29,22 @@ class ClassModel(_Fitted):
     Parameters
     ----------
     learner : fitted classifier
-    sigmoids : Sigmoids, optional
-        Without them there are no probabilities.
+    scaling : Scaling, optional
+        Without it there are no probabilities.
     """
 
-    def __init__(self, learner: Any, sigmoids: Sigmoids | None):
+    def __init__(self, learner: Any, scaling: Scaling | None):
         self.learner = learner
-        self.sigmoids = sigmoids
+        self.scaling = scaling
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the class of each row: the most probable one where there are probabilities."""
         return self.learner.classes_[most_probable(self.decision_function(X))]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return the log-odds of the classes or, without sigmoids, the decision values of the learner."""
+        """Return the logits of the classes or, without a scaling, the decision values of the learner."""
         decision = decision_values(self.learner, X)
-        return decision if self.sigmoids is None else self.sigmoids.log_odds(decision)
+        return decision if self.scaling is None else self.scaling(decision)
 
     def fill_cells(self, X: Any, target: str) -> tuple[np.ndarray, dict[str, list[str]]]:
         """Return the texts that fill the target's cells, and those of the appended columns by name."""
@@ -55,8 +56,8 @@ class ClassModel(_Fitted):
             best = np.partition(decision, -2, axis=1)
             margin = best[:, -1] - best[:, -2]
         probabilities = [""] * len(codes)
-        if self.sigmoids is not None:
-            chosen = self.sigmoids.probabilities(decision)[np.arange(len(codes)), codes]
+        if self.scaling is not None:
+            chosen = np.exp(log_probabilities(decision))[np.arange(len(codes)), codes]
             probabilities = [f"{value:.4f}" for value in chosen]
         margins = [f"{value:.4f}" for value in margin]
         extra = {f"{target}_probability": probabilities, f"{target}_margin": margins}

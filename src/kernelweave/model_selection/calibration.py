@@ -1,22 +1,15 @@
-"""Class probabilities from out-of-fold decision values.
-
-A sigmoid a class, fitted to tell the class from the rest, is right about that question alone. Divided by their sum, the
-sigmoids of k classes are too timid: what they leave to the k - 1 other classes adds up, and Platt's soft targets leave
-something to each of them. One temperature, fitted to the labels of the same out-of-fold rows, takes this back.
-"""
+"""Class probabilities from out-of-fold decision values; ``scaling`` has the mathematics."""
 
 from __future__ import annotations
 
 import numbers
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import brentq, minimize
-from scipy.special import expit, log_expit, log_softmax, logit, softmax
+from scipy.special import logit
 from sklearn import utils
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.model_selection import check_cv
@@ -25,41 +18,40 @@ from sklearn.utils.validation import check_is_fitted, has_fit_parameter
 
 from ..labels import Partition, partition
 from ..warn import warn_caller
+from .scaling import Choice, Scaling, choose_scaling, log_probabilities, most_probable
 from .scorers import labeled_scorer
 from .splits import SemiSupervisedSplit
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
 
-# Probabilities become log-odds of at most 14: a row that is sure and wrong must not rule the sigmoid.
+# Probabilities become log-odds of at most 14.
 CLIP_PROBABILITY = 1e-6
 
-# How many rows the prior of the temperature weighs; without it, folds without an error would give T = 0. Mean log loss
-# on ten data sets of 3-10 classes, 12-300 labels and four estimators differs by about 1 % between 3 and 12 rows.
-PRIOR_ROWS = 5.0
+MAX_PARTS = 5  # in which the ways of scaling are compared, whatever the number of folds
 
 
 class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     r"""Class probabilities from a classifier's decision values, learned from partly labelled rows.
 
-    The estimator is fitted on the training parts of a cross-validation; its decision values :math:`f_i` on the
-    labelled rows of the test parts decide slope a and offset b of Platt's sigmoid,
+    The estimator is fitted on the training parts of a cross-validation; its decision values on the labelled rows of
+    the test parts say how decision values become probabilities. The estimator is then fitted on all rows, and
 
     .. math::
-        \min_{a \ge 0,\, b} \; \sum_i w_i \left[ \log(1 + e^{z_i}) - t_i z_i \right], \quad z_i = a f_i + b,
+        p_k(x) = \frac{e^{z_k}}{\sum_j e^{z_j}}, \qquad z_k = a_k\, g\Big(\frac{f_k(x) - c_k}{s_k}\Big) + b_k,
 
-    with weights :math:`w_i`, targets :math:`t_i = (N_+ + 1)/(N_+ + 2)` in the class and :math:`1/(N_- + 2)`
-    outside, :math:`N_\pm` the total weight in and outside it. The estimator is then fitted on all rows: of two
-    classes, the second has probability :math:`\sigma(z) = 1/(1 + e^{-z})` with :math:`z = a f(x) + b`. More than two
-    have a sigmoid each, which share one temperature :math:`T`,
+    for two classes with :math:`z_0 = 0` and the only decision value in :math:`z_1`. c and s are the middle and the
+    distance of quartiles of the decision values, and the increasing function g leaves values near c as they are and
+    bounds the others: a few wild values, of folds or of new rows, do not rule the probabilities. There are two ways
+    to fit the rest, by least log loss on the out-of-fold rows:
 
-    .. math::
-        p_k(x) = \frac{\sigma(z_k)^{1/T}}{\sum_j \sigma(z_j)^{1/T}}, \qquad \min_{T > 0} \;
-        -\sum_i w_i \log p_{y_i}(x_i) + 5 \left( \frac{1}{T} - 1 + \log T \right),
+    - *temperature scaling*: one c, s and slope a > 0 for all classes, and b such that the most probable class is the
+      one that the estimator itself predicts, by its largest decision value (of two classes: by its sign);
+    - *vector scaling*: c, s, a >= 0 and b for each class, the slopes drawn to their mean and the offsets to those that
+      the shares of the classes give, so that few rows change little. It moves the estimator's thresholds.
 
-    the sum being over the out-of-fold rows. The last term is a prior for :math:`T = 1`, mere division by the sum;
-    it weighs about as much as five rows, so that few labels change little and folds without an error do not give
-    probabilities of 0 and 1.
+    Vector scaling is used only where it is no worse on out-of-fold rows left out of its fit, in errors and in log
+    loss, and clearly better in one of them.
 
     Parameters
     ----------
@@ -71,7 +63,7 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         An int means :class:`SemiSupervisedSplit` with so many parts; None five, or as many as the smallest
         class has labelled rows. Decision values of a row that is tested repeatedly are averaged.
     min_labels : int, default=5
-        Fewest labelled rows a class, at least 2: below, a sigmoid is guesswork, and `fit` refuses.
+        Fewest labelled rows a class, at least 2: below, a probability is guesswork, and `fit` refuses.
     unlabeled : "auto", None or a scalar, default="auto"
         What marks an unlabelled row, as in :func:`kernelweave.labels.partition`.
     random_state : int, RandomState instance or None, default=None
@@ -81,24 +73,25 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
     ----------
     classes_ : ndarray of shape (n_classes,)
     estimator_ : the estimator, fitted on all rows
-    slope_, offset_ : ndarray of shape (n_classes,); for two classes (1,), the sigmoid of ``classes_[1]``
-    temperature_ : float, T; 1 for two classes
+    center_, unit_, slope_, offset_ : ndarray of shape (n_classes,); for two classes (1,), those of ``classes_[1]``
+        c, s, a and b.
+    keeps_classes_ : bool
+        Whether the predicted classes are those of the estimator (temperature scaling).
     oof_rows_ : ndarray of shape (n_tested,), the labelled rows that were in a test part
     oof_decision_ : ndarray of shape (n_tested,) or (n_tested, n_classes), their decision values
+    oof_classes_ : ndarray of shape (n_tested,), the classes that they get if scaling is fitted to the other parts
 
     Notes
     -----
-    `decision_function` gives z, the calibrated log-odds (of each class against the rest, if there are more than
-    two), and `predict` the most probable class, so that the three methods never contradict one another: the
-    temperature changes how sure probabilities are, not their order. For two classes calibration moves the
-    estimator's threshold but keeps its ranking, as a is never negative. Where out-of-fold values point the wrong
-    way the best a is 0: the probability is then the share of the class, and `fit` warns. A sample weight counts as
-    so many rows.
+    `decision_function` gives z and `predict` the most probable class, so that the three methods never contradict one
+    another. z_k is non-decreasing in the decision value of its class, so rows keep their order. Where out-of-fold
+    values point the wrong way a slope is 0 or next to it, and `fit` warns. A sample weight counts as so many rows.
+    :mod:`kernelweave.model_selection.scaling` has the problems that are solved.
 
     References
     ----------
     J. Platt, Probabilistic outputs for support vector machines, Advances in Large Margin Classifiers, 1999.
-    C. Guo, G. Pleiss, Y. Sun, K. Weinberger, On calibration of modern neural networks, ICML, 2017 (temperature).
+    C. Guo, G. Pleiss, Y. Sun, K. Weinberger, On calibration of modern neural networks, ICML, 2017.
     """
 
     def __init__(
@@ -112,7 +105,7 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> SemiSupervisedCalibration:
-        """Fit sigmoids and temperature to out-of-fold decision values, and the estimator on all rows."""
+        """Fit the scaling to out-of-fold decision values, and the estimator on all rows."""
         part = partition(y, unlabeled=self.unlabeled)
         self._refuse_inner_marker(part)
         X, y, groups = utils.indexable(X, y, groups)
@@ -122,29 +115,33 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         fit = partial(_fit_clone, self.estimator, X, y, None if sample_weight is None else weights, part.classes)
 
         labeled = kept[part.labeled]
-        tested, decision = _decide_out_of_fold(fit, X, labeled, part, self._make_folds(X, y, groups, part, kept))
+        folds = self._make_folds(X, y, groups, part, kept)
+        tested, decision, fold_of = _decide_out_of_fold(fit, X, labeled, part, folds)
         rows = labeled[tested]
-        codes = part.codes[tested]
-        sigmoids = fit_sigmoids(decision, codes, weights[rows])
-        _warn_of_chance(sigmoids, part.classes)
-        self.slope_, self.offset_, self.temperature_ = sigmoids.slope, sigmoids.offset, sigmoids.temperature
+        choice = choose_scaling(decision, part.codes[tested], weights[rows], fold_of % MAX_PARTS)
+        _warn_if_flat(choice, part.classes)
+        estimator, scaling = fit(kept), choice.scaling
+        self.center_, self.unit_ = scaling.center, scaling.unit
+        self.slope_, self.offset_ = scaling.slope, scaling.offset
+        self.keeps_classes_ = choice.keeps_classes
         self.oof_rows_, self.oof_decision_ = rows, decision
+        self.oof_classes_ = part.classes[choice.held_out]
         self.classes_ = part.classes
-        self.estimator_ = fit(kept)
+        self.estimator_ = estimator
         for name in ("n_features_in_", "feature_names_in_"):
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """Calibrated log-odds of shape (n_samples,) for two classes, otherwise (n_samples, n_classes)."""
+        """z of shape (n_samples,) for two classes, otherwise (n_samples, n_classes)."""
         check_is_fitted(self, "estimator_")
-        return self._sigmoids().log_odds(decision_values(self.estimator_, X))
+        scaling = Scaling(self.center_, self.unit_, self.slope_, self.offset_)
+        return scaling(decision_values(self.estimator_, X))
 
     def predict_proba(self, X: Any) -> Floats:
         """Probabilities of shape (n_samples, n_classes); rows sum to one."""
-        z = self.decision_function(X)
-        return self._sigmoids().probabilities(z)
+        return np.exp(log_probabilities(self.decision_function(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The most probable class of each row."""
@@ -164,9 +161,6 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         if inner.classifier_tags is not None:
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
-
-    def _sigmoids(self) -> Sigmoids:
-        return Sigmoids(self.slope_, self.offset_, self.temperature_)
 
     def _refuse_inner_marker(self, part: Partition) -> None:
         """Refuse a marker of unlabelled rows that the estimator was told of and this one was not."""
@@ -201,82 +195,28 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         return ((np.asarray(train)[np.isin(train, kept)], test) for train, test in pairs)
 
 
-@dataclass(frozen=True, eq=False)
-class Sigmoids:
-    """What turns decision values into probabilities.
-
-    Attributes
-    ----------
-    slope, offset : ndarray of shape (n_classes,); for two classes (1,), the sigmoid of the second
-    temperature : float, 1 for two classes
-    """
-
-    slope: Floats
-    offset: Floats
-    temperature: float
-
-    def log_odds(self, decision: Floats) -> Floats:
-        """Calibrated log-odds z, of the shape of the decision values."""
-        return decision * self.slope + self.offset
-
-    def probabilities(self, z: Floats) -> Floats:
-        """Probabilities of shape (n_samples, n_classes) from log-odds; rows sum to one."""
-        if z.ndim == 1:
-            return np.column_stack([expit(-z), expit(z)])
-        # all sigmoids of a row may underflow; their ratios do not
-        return softmax(log_expit(z) / self.temperature, axis=1)
-
-
-def fit_sigmoids(decision: Floats, codes: Rows, weights: Floats) -> Sigmoids:
-    """Fit a sigmoid for each column of out-of-fold decision values, and their temperature.
-
-    Parameters
-    ----------
-    decision : ndarray of shape (n_rows,) or (n_rows, n_classes)
-    codes : ndarray of shape (n_rows,)
-        Number of each row's class.
-    weights : ndarray of shape (n_rows,)
-    """
-    columns = decision.reshape(len(codes), -1)
-    members = [1] if decision.ndim == 1 else range(columns.shape[1])  # of two classes the second
-    fits = [_fit_sigmoid(column, codes == k, weights) for column, k in zip(columns.T, members, strict=True)]
-    slope, offset = np.array(fits).T
-    temperature = 1.0 if decision.ndim == 1 else _fit_temperature(decision * slope + offset, codes, weights)
-    return Sigmoids(slope, offset, temperature)
-
-
-def most_probable(z: Floats) -> Rows:
-    """Number of the most probable class of each row, from log-odds or decision values."""
-    return (z > 0).astype(np.intp) if z.ndim == 1 else z.argmax(axis=1)
-
-
-def _warn_of_chance(sigmoids: Sigmoids, classes: NDArray[Any]) -> None:
-    flat = classes[-len(sigmoids.slope) :][sigmoids.slope == 0].tolist()
-    if flat:
-        warn_caller(
-            f"On held-out rows the decision values are no better than chance for the classes {flat}, whose "
-            "probabilities are therefore constant. Give the estimator more labels, or tune it."
-        )
-
-
-def _decide_out_of_fold(fit: Any, X: Any, labeled: Rows, part: Partition, pairs: Any) -> tuple[Rows, Floats]:
-    """Which of the labelled rows were tested (positions in `labeled`), and their mean decision values."""
-    values, where = [], [np.empty(0, dtype=np.intp)]
-    for train, test in pairs:
+def _decide_out_of_fold(fit: Any, X: Any, labeled: Rows, part: Partition, pairs: Any) -> tuple[Rows, Floats, Rows]:
+    """Which labelled rows were tested (positions in `labeled`), their mean decision values, their first test part."""
+    values, where, folds = [], [np.empty(0, dtype=np.intp)], [np.empty(0, dtype=np.intp)]
+    for fold, (train, test) in enumerate(pairs):
         scored = np.flatnonzero(np.isin(labeled, test))
         if len(scored):
             values.append(decision_values(fit(train), take(X, labeled[scored])))
             where.append(scored)
-    tested, inverse, times = np.unique(np.concatenate(where), return_inverse=True, return_counts=True)
+            folds.append(np.full(len(scored), fold))
+    tested, first, inverse, times = np.unique(
+        np.concatenate(where), return_index=True, return_inverse=True, return_counts=True
+    )
     untested = np.setdiff1d(part.codes, part.codes[tested])
     if len(untested):
         raise ValueError(
             f"No test part of cv holds a labelled row of class {part.classes.tolist()[untested[0]]!r}, so its "
-            "sigmoid cannot be fitted. Use SemiSupervisedSplit, or cv=None."
+            "probabilities cannot be calibrated. Use SemiSupervisedSplit, or cv=None; with groups, label rows of the "
+            "class in several groups."
         )
     total = np.zeros((len(tested), *values[0].shape[1:]))
     np.add.at(total, inverse, np.concatenate(values))
-    return tested, (total.T / times).T
+    return tested, (total.T / times).T, np.concatenate(folds)[first]
 
 
 def _check_weights(estimator: Any, sample_weight: Any, n_rows: int) -> Floats:
@@ -327,37 +267,10 @@ def decision_values(estimator: Any, X: Any) -> Floats:
     return values
 
 
-def _fit_sigmoid(decision: Floats, positive: NDArray[np.bool_], weights: Floats) -> tuple[float, float]:
-    """Slope >= 0 and offset of Platt's sigmoid."""
-    n_in, n_out = weights[positive].sum(), weights[~positive].sum()
-    target = np.where(positive, (n_in + 1) / (n_in + 2), 1 / (n_out + 2))
-    center = np.average(decision, weights=weights)
-    spread = np.sqrt(np.average((decision - center) ** 2, weights=weights)) or 1.0
-    standard = (decision - center) / spread
-
-    def mean_loss(theta: Floats) -> tuple[float, Floats]:
-        z = theta[0] * standard + theta[1]
-        residual = weights * (expit(z) - target) / weights.sum()
-        loss = weights @ (np.logaddexp(0, z) - target * z) / weights.sum()
-        return loss, np.array([residual @ standard, residual.sum()])
-
-    start = np.array([0.0, logit(np.average(target, weights=weights))])  # the optimum for a = 0
-    options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 1000}
-    bounds = [(0, None), (None, None)]
-    slope, offset = minimize(mean_loss, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options).x
-    return slope / spread, offset - slope * center / spread
-
-
-def _fit_temperature(z: Floats, codes: Rows, weights: Floats) -> float:
-    """The temperature of the sigmoids of z: the problem is convex in 1/T, and this is the root of its derivative."""
-    logs = log_softmax(log_expit(z), axis=1)
-    own = logs[np.arange(len(codes)), codes]
-
-    def derivative(inverse: float) -> float:
-        expected = np.sum(softmax(inverse * logs, axis=1) * logs, axis=1)
-        return float(weights @ (expected - own) + PRIOR_ROWS * (1 - 1 / inverse))
-
-    # `expected` is at most the row's maximum and at least that less log(n_classes)/inverse: this brackets the root
-    lowest = PRIOR_ROWS / (PRIOR_ROWS + weights @ (logs.max(axis=1) - own))
-    highest = 1 + weights.sum() * np.log(logs.shape[1]) / PRIOR_ROWS
-    return 1 / brentq(derivative, lowest / 2, 2 * highest)
+def _warn_if_flat(choice: Choice, classes: NDArray[Any]) -> None:
+    flat = classes[-len(choice.is_flat) :][choice.is_flat].tolist()  # of two classes the second
+    if flat:
+        warn_caller(
+            f"On held-out rows the decision values are no better than chance for the classes {flat}, whose "
+            "probabilities are therefore constant. Give the estimator more labels, or tune it."
+        )
