@@ -120,6 +120,7 @@ FIGURE = Item(
     rows=tuple(map(str, LABELED)),
     methods=("IMK", "SSMK", "SSMK, default"),
     own=("SSMK, default",),
+    method_versions={"SSMK, default": 2},
     measures=(Measure("test error", "%", "lower"), Measure("unlabelled error", "%", "lower")),
     panels=(
         Panel("Unlabelled rows", "labels", "error in %", y="unlabelled error", log="x"),
