@@ -76,7 +76,8 @@ def test_the_squared_losses_add_a_ridge_to_the_kernel(C):
     np.testing.assert_allclose(model.decision_function(X), svm.decision_function(K), atol=1e-5)
     X, y = numbers(2)
     K = rbf_kernel(X, gamma=0.3)
-    model = learned_regressor(RBF(0.3), C=C, loss="squared_epsilon_insensitive", scale=None, tol=1e-12).fit(X, y)
+    options = {"loss": "squared_epsilon_insensitive", "epsilon": 0.1, "scale": None, "tol": 1e-12}
+    model = learned_regressor(RBF(0.3), C=C, **options).fit(X, y)
     svm = SVR(C=1e6, kernel="precomputed", tol=1e-9).fit(K + np.eye(60) / C, y)
     np.testing.assert_allclose(model.predict(X), svm.predict(K), atol=1e-5)
 
