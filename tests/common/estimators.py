@@ -45,8 +45,8 @@ from kernelweave import (
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(), Linear()]
-ROUND = r"{name}: round \d+, \d+ columns, objective [-\d.e+]+, relative gap \d\.\d+e[-+]\d+, \d+\.\d s"
-PASS = r"{name}\S*: \d+ kernels? x \d+ centres.*; one pass over all columns takes about .*"
+ROUND = r"( *\d+%  )?{name}: round \d+, \d+ columns, objective [-\d.e+]+, relative gap \d\.\d+e[-+]\d+, \d+\.\d s"
+PASS = r"( *\d+%  )?{name}\S*: \d+ kernels? x \d+ centres.*; one pass over all columns takes about .*"
 STEP = r"{name}: step \d+, (\d+ kernels, )?objective [\d.e+]+, relative gap \d\.\d+e[-+]\d+, \d+\.\d s"
 COST = r"{name}: C=[\d.]+ by \d+ folds of \d+ labelled rows"
 CHOICE = r"{name}: (equal|learned) weights; squared error at held-out rows: .*"

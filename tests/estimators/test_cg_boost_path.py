@@ -61,7 +61,8 @@ def test_at_a_loose_tolerance_both_are_within_their_gaps():
 
 
 def test_costs_may_come_in_any_order():
-    one, other = (cg_boost_path(X, Y, Cs=Cs) for Cs in (CS, [100.0, 0.5, 0.03, 3.0, 0.5]))
+    estimator = CGBoostClassifier(random_state=0)
+    one, other = (cg_boost_path(X, Y, Cs=Cs, estimator=estimator) for Cs in (CS, [100.0, 0.5, 0.03, 3.0, 0.5]))
     np.testing.assert_array_equal(one.Cs, other.Cs)
     np.testing.assert_array_equal(one.objectives, other.objectives)
 
@@ -106,9 +107,9 @@ def test_the_estimator_is_not_changed():
 
 def test_several_classes_have_one_path():
     labels = np.digitize(X[:, 0], [-0.5, 0.5])
-    path = cg_boost_path(X, labels, Cs=[0.5, 5.0])
+    path = cg_boost_path(X, labels, Cs=[0.5, 5.0], estimator=CGBoostClassifier(random_state=0))
     for C, objective, model in zip([0.5, 5.0], path.objectives, path.models, strict=True):
-        alone = CGBoostClassifier(C=C).fit(X, labels)
+        alone = CGBoostClassifier(C=C, random_state=0).fit(X, labels)
         np.testing.assert_allclose(model.objective_, alone.objective_, rtol=2e-6)
         assert objective == pytest.approx(alone.objective_.sum(), rel=2e-6)
 
@@ -243,7 +244,7 @@ def test_a_limit_on_columns_is_met_anew_for_each_cost():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     y = (X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=60) > 0).astype(int)
-    estimator = CGBoostClassifier(penalty="l2", max_columns=6)
+    estimator = CGBoostClassifier(penalty="l2", max_columns=6, random_state=0)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # the limit is meant to bind
         path = cg_boost_path(X, y, Cs=[0.01, 1.0, 100.0], estimator=estimator)

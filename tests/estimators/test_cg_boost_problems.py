@@ -149,8 +149,8 @@ def test_the_objective_is_recomputed_from_coefficients_and_predictions(task, for
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 def test_class_weights_are_factors_on_the_costs(penalty):
     X, y, _, weight = sample(7)
-    model = CGBoostClassifier(MIXED, penalty=penalty, tol=1e-6, column_scale=None, class_weight={0: 3.0})
-    same = CGBoostClassifier(MIXED, penalty=penalty, tol=1e-6, column_scale=None)
+    model = CGBoostClassifier(MIXED, C=10.0, penalty=penalty, tol=1e-6, column_scale=None, class_weight={0: 3.0})
+    same = CGBoostClassifier(MIXED, C=10.0, penalty=penalty, tol=1e-6, column_scale=None)
     heavy = same.fit(X, y, sample_weight=np.where(y == 0, 3.0, 1.0) * weight).objective_
     assert model.fit(X, y, sample_weight=weight).objective_ == pytest.approx(heavy, rel=3e-6)
 
@@ -243,7 +243,10 @@ def test_the_certificate_names_its_columns():
 def test_stratified_and_full_pricing_reach_the_same_optimum():
     X, y, numbers, weight = sample(13)
     for model, target in [(CGBoostClassifier(), y), (CGBoostRegressor(), numbers), (CGBoostOneClass(), None)]:
-        values = [model.set_params(pricing=p).fit(X, target, weight).objective_ for p in ("stratified", "full")]
+        values = [
+            model.set_params(pricing=p, random_state=0).fit(X, target, weight).objective_
+            for p in ("stratified", "full")
+        ]
         assert values[0] == pytest.approx(values[1], rel=1e-6)
 
 
@@ -283,8 +286,9 @@ def test_the_rkhs_norm_with_a_chosen_margin_is_a_nu_svm_up_to_scale():
 @pytest.mark.parametrize("column_scale", ["std", "norm", None])
 def test_without_unlabeled_rows_ssmk_is_the_1_norm(column_scale):
     X, y, _, weight = sample(17)
-    ssmk = SSMKClassifier(column_scale=column_scale).fit(X, y, sample_weight=weight)
-    boost = CGBoostClassifier(column_scale=column_scale, pricing="full").fit(X, y, sample_weight=weight)
+    ssmk = SSMKClassifier(C=10.0, column_scale=column_scale, random_state=0).fit(X, y, sample_weight=weight)
+    boost = CGBoostClassifier(C=10.0, column_scale=column_scale, pricing="full", random_state=0)
+    boost.fit(X, y, sample_weight=weight)
     assert boost.objective_ == pytest.approx(ssmk.objective_, rel=1e-9)
     np.testing.assert_allclose(boost.decision_function(X), ssmk.decision_function(X), atol=1e-9)
 
@@ -348,8 +352,8 @@ def test_a_nu_form_is_scaled_by_the_weights():
 @pytest.mark.parametrize("magnitude", [1e-8, 1e8, 1e12])
 def test_targets_of_any_magnitude_are_learned_as_well(magnitude):
     X = np.linspace(0, 6, 40)[:, None]
-    usual = CGBoostRegressor(epsilon=0.01).fit(X, np.sin(X[:, 0]) + 5.0)
-    scaled = CGBoostRegressor(epsilon=0.01 * magnitude).fit(X, magnitude * (np.sin(X[:, 0]) + 5.0))
+    usual = CGBoostRegressor(epsilon=0.01, random_state=0).fit(X, np.sin(X[:, 0]) + 5.0)
+    scaled = CGBoostRegressor(epsilon=0.01 * magnitude, random_state=0).fit(X, magnitude * (np.sin(X[:, 0]) + 5.0))
     assert scaled.status_.converged
     np.testing.assert_allclose(scaled.predict(X) / magnitude, usual.predict(X), atol=1e-6)
 

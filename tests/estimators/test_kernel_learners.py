@@ -358,7 +358,10 @@ BAD_PARAMETERS = {
     "n_landmarks": ({"n_landmarks": 0}, 'n_landmarks=0; expected "auto", None or'),
     "landmarks": ({"landmarks": "grid"}, 'landmarks=\'grid\'; expected "kmeans" or "uniform"'),
     "target": ({"target": "ranks"}, 'target=\'ranks\'; expected "auto", "classes" or "numbers"'),
-    "negative votes": ({"kernel": Linear()}, 'without negative values; this one gave -.*normalization="class"'),
+    "negative votes": (
+        {"kernel": Linear()},
+        'this one has values down to -.*normalization="class"',
+    ),
     "indefinite": (
         {"extra_kernels": [RBF(), Sigmoid(1.0, -1.0)]},
         "Sigmoid.* is not positive semi-definite, as LabelAwareKernelLearner requires",

@@ -118,7 +118,7 @@ def test_an_empty_mask_is_refused(sample):
 def test_a_labeled_row_that_is_no_center_still_has_its_margin(centers, X):
     y = (X[:, 0] > 0).astype(int)
     kernels = [RBF(0.5), Linear()]
-    model = CGBoostClassifier(kernels, centers=centers, column_scale=None, tol=1e-8, random_state=0).fit(X, y)
+    model = CGBoostClassifier(kernels, C=10.0, centers=centers, column_scale=None, tol=1e-8, random_state=0).fit(X, y)
     bound = KernelLibrary(kernels).bind(X, np.random.default_rng(0))
     columns = np.concatenate([model.candidates_, N + model.candidates_])
     best = full_lp(bound.columns(columns), classification_rows(2.0 * y - 1, np.full(N, 10.0))).objective
