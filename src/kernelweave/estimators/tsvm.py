@@ -122,10 +122,10 @@ class TSVMClassifier(KernelClassifier):
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import make_blobs
-    >>> from kernelweave import TSVMClassifier
+    >>> from kernelweave import RBF, TSVMClassifier
     >>> X, truth = make_blobs(200, centers=[(-2, 0), (2, 0)], random_state=0)
     >>> y = np.where(np.arange(200) < 10, truth, -1)  # 10 labels, 190 unlabelled rows
-    >>> model = TSVMClassifier().fit(X, y)
+    >>> model = TSVMClassifier(RBF()).fit(X, y)
     >>> bool(np.mean(model.transduction_ == truth) > 0.9), model.certificate_.kind
     (True, 'stationarity')
     """
