@@ -46,7 +46,7 @@ test-processors: $(INSTALLED_TEST) ## run the tests as on every processor that t
 	$(PY) .ci/processors.py --cores "$(CORES)" --threads "$(THREADS)" $(TESTS)
 
 test-other-processor: $(INSTALLED_TEST) ## run the numerical tests as on one other processor, chosen by the commit
-	$(PY) .ci/processors.py --other -m "not slow" tests/kernels tests/solvers tests/estimators
+	$(PY) .ci/processors.py --other -m "not slow" tests/kernels tests/solvers tests/estimators tests/common
 
 lint: $(INSTALLED_TEST) ## check style and types
 	$(PY) -m ruff check .

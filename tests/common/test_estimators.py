@@ -1,11 +1,14 @@
 """The list that the common tests run over is complete."""
 
 import inspect
+from pathlib import Path
 
 from common.estimators import ESTIMATORS, VARIANTS, case_id
 
 import kernelweave
 from kernelweave.estimators.shared.base import KernelEstimator
+
+MIRROR = Path(__file__).parents[1] / "estimators"
 
 
 def test_every_public_estimator_is_listed_once():
@@ -13,6 +16,11 @@ def test_every_public_estimator_is_listed_once():
     estimators = [value for value in public if inspect.isclass(value) and issubclass(value, KernelEstimator)]
     assert sorted(case.name for case in ESTIMATORS) == sorted(estimator.__name__ for estimator in estimators)
     assert len(estimators) >= 19
+
+
+def test_what_every_estimator_is_asked_is_asked_here_only():
+    copies = [file.name for file in MIRROR.rglob("*.py") if "parametrize_with_checks" in file.read_text("utf-8")]
+    assert copies == []
 
 
 def test_variants_are_of_listed_estimators_and_differ():

@@ -1,5 +1,6 @@
 """The checks of scikit-learn, and all that are expected to fail, with the reason."""
 
+from common.estimators import ESTIMATORS
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import (
@@ -88,6 +89,11 @@ CHECKED = [
 
 def expected_failures(estimator):
     return next(failures for listed, failures in CHECKED if repr(listed) == repr(estimator))
+
+
+def test_every_estimator_is_checked_and_a_failure_has_a_reason():
+    assert {type(estimator).__name__ for estimator, _ in CHECKED} == {case.name for case in ESTIMATORS}
+    assert all(len(reason.split()) > 5 for _, failures in CHECKED for reason in failures.values())
 
 
 @parametrize_with_checks([estimator for estimator, _ in CHECKED], expected_failed_checks=expected_failures)

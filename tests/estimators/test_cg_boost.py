@@ -85,7 +85,7 @@ def test_cheap_kernels_are_priced_first():
 @every_penalty
 @pytest.mark.parametrize("pricing", ["stratified", "full"])
 def test_the_cache_changes_no_bit(penalty, pricing):
-    X, y = sample(3, n_classes=3)
+    X, y = sample(3, n=40, n_classes=3)
     with_cache, without = (
         CGBoostClassifier(C=10.0, penalty=penalty, pricing=pricing, cache_size=size, random_state=0).fit(X, y)
         for size in (500, 0)

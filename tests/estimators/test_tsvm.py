@@ -215,7 +215,7 @@ def test_classes_with_their_own_weights_are_machines_of_their_own():
 @pytest.mark.parametrize("n_classes", [2, 3])
 @pytest.mark.parametrize("solver", ["newton", "projected_gradient", "reduced_gradient", "group_lasso"])
 def test_weights_have_norm_one_and_parts_sum_to_the_whole(solver, n_classes):
-    X, y, _ = blobs(13, n_classes=n_classes, n_labeled=21)
+    X, y, _ = blobs(13, n=40, n_classes=n_classes, n_labeled=21)
     kernels = [RBF(0.3), Linear(), ManifoldKernel(RBF(0.3))]
     norm = 1 if solver == "reduced_gradient" else 1.5
     model = TSVMMKLClassifier(kernels, norm=norm, solver=solver, tol=1e-3).fit(X, y)
@@ -226,7 +226,7 @@ def test_weights_have_norm_one_and_parts_sum_to_the_whole(solver, n_classes):
 
 
 def test_solvers_find_the_same_descent():
-    X, y, _ = blobs(14)
+    X, y, _ = blobs(14, n=50)
     found = [TSVMMKLClassifier(PAIR, solver=solver, tol=1e-6).fit(X, y) for solver in ("newton", "projected_gradient")]
     assert found[0].objective_ == pytest.approx(found[1].objective_, rel=1e-4)
 
