@@ -23,7 +23,7 @@ def test_signs_and_indicator_say_the_class_of_each_labelled_row():
 
 def test_the_arrays_of_a_partition_cannot_be_written_to_and_y_still_can():
     y = np.array([0.5, np.nan, 1.5])
-    for part in (partition([0, 1, -1]), partition_targets(y)):
+    for part in (partition([0, 1, None]), partition_targets(y)):
         for name in ("labeled", "unlabeled"):
             with pytest.raises(ValueError, match="read-only"):
                 getattr(part, name)[:1] = 0

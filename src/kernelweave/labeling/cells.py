@@ -1,7 +1,7 @@
 r"""The cells of one column as numbers, days or levels, whether they are text as in a CSV file or typed as in Parquet.
 
-Blanks around a cell do not count; the markers in `MISSING` and non-finite numbers are missing values. ``numbers`` says
-what a number is.
+Blanks around a cell do not count; the texts in `kernelweave.labels.MISSING` and non-finite numbers are missing values.
+``numbers`` says what a number is.
 
 A double holds every whole number up to :math:`2^{53}`; of those in :math:`[2^{52+k}, 2^{53+k})`, the multiples of
 :math:`2^k` only. A measurement of that size has zeros at its end and is most often held; the number of a SIM card or a
@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
+from ..labels import MISSING
 from .numbers import GROUPED_DIGITS, Floats, are_codes, find_decimal_mark, parse_numbers
 
 __all__ = [
-    "MISSING",
     "describe_signs",
     "factorize_texts",
     "find_kind",
@@ -34,7 +34,6 @@ __all__ = [
     "share_inexact",
 ]
 
-MISSING = ("", "na", "n/a", "nan", "<na>", "nat", "null", "none", "?", "-", "inf", "+inf", "-inf")  # in lower case
 BOOLEANS = ({"true": 1.0, "false": 0.0}, {"yes": 1.0, "no": 0.0}, {"t": 1.0, "f": 0.0}, {"y": 1.0, "n": 0.0})
 DAYS = ("%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%d %b %Y", "%d %B %Y", "%d-%b-%Y",
         "%b %d, %Y", "%B %d, %Y")  # fmt: skip

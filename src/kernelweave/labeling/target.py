@@ -14,12 +14,11 @@ from typing import Any
 import numpy as np
 
 from ..errors import ErrorCode, KernelweaveError
-from .cells import MISSING
+from ..labels import NO_LABEL, find_text_markers
 from .numbers import are_codes, as_numbers, find_thousands
 
 MAX_CLASS_VALUES = 20  # a target with more distinct numbers is regression (half of it where some have decimals)
 MIN_LABELS = 5  # of each class, below which no probability is given
-NO_LABEL = (*MISSING, "unknown", "unlabeled", "unlabelled")  # in lower case
 MAX_GROUPS_NAMED = 3  # groups of similar classes in a note
 
 
@@ -159,8 +158,8 @@ def _suggest_marker(labels: Sequence[str] | np.ndarray) -> list[str]:
 
     ``-1`` does so beside two or more others, as in scikit-learn; beside one other it is the second class.
     """
-    texts = dict.fromkeys(str(text).strip() for text in labels)
-    markers = [text for text in texts if text.lower() in NO_LABEL or (text == "-1" and len(texts) > 2)]
+    texts = list(dict.fromkeys(str(text).strip() for text in labels))
+    markers = find_text_markers(texts) or [text for text in texts if text == "-1" and len(texts) > 2]
     return [
         f"if {text!r} marks an unlabelled row, empty such cells or run `kernelweave label` with --unlabeled "
         f"{shlex.quote(text)}"

@@ -9,6 +9,9 @@ Nobody else knows what "unlabelled" looks like. The rule for ``unlabeled="auto"`
 3. Where y holds just -1 and one other number, both are classes, and a warning names the ways out.
 4. Where one of line 1 occurs, -1 is a class like any other.
 
+A warning says so where the rule may well be wrong: where -1 is unlabelled by line 2 but looks like a class, and
+where a class is a text that usually stands for a missing label, such as "?" or "nan".
+
 ``unlabeled=marker`` names another marker: that value, and those of line 1, mean "unlabelled"; everything else
 is a class. Hence ``unlabeled=None`` says that -1 is a class. The string "-1" is a marker only if it is named.
 
@@ -29,6 +32,7 @@ from scipy.sparse import issparse
 from sklearn.exceptions import DataConversionWarning
 
 from ..warn import warn_caller
+from .doubtful import warn_of_lost_class, warn_of_text_markers
 from .partitions import Partition, TargetPartition, refuse_fewer_than_two, refuse_no_label
 
 Rows = NDArray[np.intp]
@@ -63,7 +67,7 @@ def partition(y: Any, *, unlabeled: Any = "auto") -> Partition:
     >>> partition(["a", "?", "b"], unlabeled="?").classes.tolist()
     ['a', 'b']
     """
-    mask, values = _read_labels(y, unlabeled)
+    mask, values, n_marked = _read_labels(y, unlabeled)
     refuse_no_label(len(values), len(mask))
     if values.dtype.kind == "f" and not _is_whole(values):
         example = float(values[values != np.trunc(values)][0])
@@ -73,6 +77,9 @@ def partition(y: Any, *, unlabeled: Any = "auto") -> Partition:
         )
     classes, codes = factorize(values, unlabeled=unlabeled)
     refuse_fewer_than_two(classes, len(values), "y")
+    if _is_auto(unlabeled):
+        warn_of_text_markers(classes)
+        warn_of_lost_class(classes, np.bincount(codes), n_marked)
     return Partition(np.flatnonzero(~mask), np.flatnonzero(mask), classes, codes)
 
 
@@ -127,7 +134,7 @@ def labeled_values(
     are integers again. With `regression`, "auto" means NaN, None and NA only. `name` is what messages call y.
     The other parameters are those of :func:`is_unlabeled`.
     """
-    mask, values = _read_labels(y, None if regression and _is_auto(unlabeled) else unlabeled, classes, name)
+    mask, values, _ = _read_labels(y, None if regression and _is_auto(unlabeled) else unlabeled, classes, name)
     return np.flatnonzero(~mask), values
 
 
@@ -195,7 +202,7 @@ def _join_columns(columns: list[NDArray[Any]]) -> tuple[Mask, NDArray[np.float64
 
 def _read_targets(y: Any, name: str) -> tuple[Mask, NDArray[np.float64]]:
     """The mask of the rows without a target, and the targets of the others."""
-    mask, values = _read_labels(y, unlabeled=None, name=name)
+    mask, values, _ = _read_labels(y, unlabeled=None, name=name)
     # an object array may still hold numbers, such as Decimal
     doubtful: Any = [] if values.dtype.kind in "biuf" else values
     stranger = next((v for v in doubtful if isinstance(v, SPANS) or not isinstance(v, numbers.Number)), None)
@@ -209,15 +216,15 @@ def _read_targets(y: Any, name: str) -> tuple[Mask, NDArray[np.float64]]:
 
 def _read_labels(
     y: Any, unlabeled: Any, classes: ArrayLike | None = None, name: str = "y"
-) -> tuple[Mask, NDArray[Any]]:
-    """The mask of the unlabelled rows, and the labels of the others."""
+) -> tuple[Mask, NDArray[Any], int]:
+    """The mask of the unlabelled rows, the labels of the others, and how many rows a marker made unlabelled."""
     mask, present = _read_values(y, name)
     marked = _find_marked(present, bool(mask.any()), unlabeled, classes)
     if not marked.any():
-        return mask, present
+        return mask, present, 0
     mask[~mask] = marked
     labels = present[~marked]
-    return mask, _tidy(labels, name) if labels.dtype == object else labels
+    return mask, _tidy(labels, name) if labels.dtype == object else labels, int(marked.sum())
 
 
 def _find_marked(present: NDArray[Any], any_missing: bool, unlabeled: Any, classes: ArrayLike | None) -> Mask:

@@ -9,7 +9,17 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length
 
-from ...labels import Partition, TargetPartition, column, is_unlabeled, labeled_values, partition, partition_targets
+from ...labels import (
+    Partition,
+    TargetPartition,
+    column,
+    describe_markers,
+    find_text_markers,
+    is_unlabeled,
+    labeled_values,
+    partition,
+    partition_targets,
+)
 from ...warn import warn_caller
 from .base import KernelEstimator
 from .sample import Sample
@@ -75,6 +85,12 @@ def read_some_labels(y: Any, owner: str) -> Partition:
         warn_caller(
             f"y holds -1 and {labels.n_classes - 1} other classes; {owner} treats -1 as a class. If "
             "it marks unlabelled rows, leave them out or use SSMKClassifier."
+        )
+    markers = find_text_markers(labels.classes.tolist())
+    if markers:
+        warn_caller(
+            f"y has {describe_markers(markers)}; to {owner} all texts are classes. If unlabelled rows are meant, leave "
+            "them out, or write None there and use SSMKClassifier."
         )
     return labels
 
