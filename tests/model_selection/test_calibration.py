@@ -299,3 +299,11 @@ def test_a_marker_that_only_the_inner_estimator_knows_is_named_with_the_outer_pa
             unlabeled=None,
             min_labels=2,
         ).fit(X, np.where(y == 255, -1, y))
+
+
+def test_minus_one_is_a_class_where_no_row_is_unlabelled():
+    X = np.random.default_rng(0).normal(size=(30, 2)) + np.arange(30)[:, None] % 3
+    model = Calibrated(LogisticRegression(), unlabeled=None, random_state=0)
+    model.fit(X, np.arange(30) % 3 - 1)
+    assert_array_equal(model.classes_, [-1, 0, 1])
+    assert len(model.oof_rows_) == 30

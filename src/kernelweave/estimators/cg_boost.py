@@ -190,6 +190,7 @@ class CGBoostClassifier(KernelClassifier):
     True
     """
 
+    _takes_unlabeled = False
     _constraints = (
         CG_BOOST_CONSTRAINTS | EARLY_STOPPING_CONSTRAINTS | {"C": COST, "nu": NONE | NU, "class_weight": READ_LATER}
     )

@@ -187,6 +187,7 @@ class CGBoostClassifierCV(KernelClassifier):
     (True, True)
     """
 
+    _takes_unlabeled = False
     _constraints = CG_BOOST_CONSTRAINTS | {
         "Cs": READ_LATER,
         "cv": READ_LATER,

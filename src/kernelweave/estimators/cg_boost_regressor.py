@@ -75,6 +75,7 @@ class CGBoostRegressor(KernelRegressor):
     True
     """
 
+    _takes_unlabeled = False
     _constraints = CG_BOOST_CONSTRAINTS | EARLY_STOPPING_CONSTRAINTS | {"C": COST, "epsilon": EPSILON}
     score = RegressorMixin.score  # every row has a label
 

@@ -79,6 +79,7 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
     True
     """
 
+    _takes_unlabeled = False
     _constraints = CG_BOOST_CONSTRAINTS | {"nu": NU}
 
     def __init__(

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 from scipy.special import logit
 from sklearn import utils
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
-from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing as take  # in scikit-learn's public reference, in spite of its name
-from sklearn.utils.validation import check_is_fitted, has_fit_parameter
+from sklearn.utils.validation import check_is_fitted
 
 from ..labels import Partition, partition
 from ..warn import warn_caller
+from .folds import check_weights, make_folds
 from .scaling import Choice, Scaling, choose_scaling, log_probabilities, most_probable
 from .scorers import labeled_scorer
-from .splits import SemiSupervisedSplit
+from .semi_supervised import refuse_inner_marker, write_classes
 
 Rows = NDArray[np.intp]
 Floats = NDArray[np.float64]
@@ -107,10 +107,10 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> SemiSupervisedCalibration:
         """Fit the scaling to out-of-fold decision values, and the estimator on all rows."""
         part = partition(y, unlabeled=self.unlabeled)
-        self._refuse_inner_marker(part)
+        refuse_inner_marker(self.estimator, part, self.unlabeled, "SemiSupervisedCalibration")
         X, y, groups = utils.indexable(X, y, groups)
         y = np.ravel(y) if np.ndim(y) == 2 else y
-        weights = _check_weights(self.estimator, sample_weight, len(y))
+        weights = check_weights(self.estimator, sample_weight, len(y))
         part, kept = part.restrict(weights > 0), np.flatnonzero(weights)
         fit = partial(_fit_clone, self.estimator, X, y, None if sample_weight is None else weights, part.classes)
 
@@ -162,19 +162,6 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
             tags.classifier_tags.multi_class = inner.classifier_tags.multi_class
         return tags
 
-    def _refuse_inner_marker(self, part: Partition) -> None:
-        """Refuse a marker of unlabelled rows that the estimator was told of and this one was not."""
-        params = self.estimator.get_params() if hasattr(self.estimator, "get_params") else {}
-        named = [value for key, value in params.items() if key.split("__")[-1] == "unlabeled"]
-        named = [value for value in named if np.isscalar(value) and value != "auto"]
-        for marker in part.classes.tolist():
-            if marker in named:
-                raise ValueError(
-                    f"{self.estimator!r} takes {marker!r} for the marker of unlabelled rows, but "
-                    f"SemiSupervisedCalibration has unlabeled={self.unlabeled!r}, by which it is a class. Pass "
-                    f"unlabeled={marker!r} to SemiSupervisedCalibration too."
-                )
-
     def _make_folds(self, X: Any, y: Any, groups: Any, part: Partition, kept: Rows) -> Iterator[tuple[Rows, Rows]]:
         """Test parts, and training parts without the rows of weight zero."""
         utils.check_scalar(self.min_labels, "min_labels", numbers.Integral, min_val=2)
@@ -185,14 +172,8 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
                 f"{part.classes.tolist()[counts.argmin()]!r} has {counts.min()}. Label more, or lower min_labels."
             )
         n_splits = min(5, counts.min()) if self.cv is None else self.cv
-        if isinstance(n_splits, numbers.Integral):
-            cv = SemiSupervisedSplit(int(n_splits), target="classes", random_state=self.random_state)
-            known = np.full(len(kept), None, dtype=object)
-            known[part.labeled] = part.classes[part.codes]
-            groups = None if groups is None else take(groups, kept)
-            return ((kept[train], kept[test]) for train, test in cv.split(kept, known, groups))
-        pairs = check_cv(self.cv).split(X, y, groups)
-        return ((np.asarray(train)[np.isin(train, kept)], test) for train, test in pairs)
+        known = write_classes(part).y
+        return make_folds(n_splits, X, y, groups, known, kept, "classes", self.random_state)
 
 
 def _decide_out_of_fold(fit: Any, X: Any, labeled: Rows, part: Partition, pairs: Any) -> tuple[Rows, Floats, Rows]:
@@ -217,22 +198,6 @@ def _decide_out_of_fold(fit: Any, X: Any, labeled: Rows, part: Partition, pairs:
     total = np.zeros((len(tested), *values[0].shape[1:]))
     np.add.at(total, inverse, np.concatenate(values))
     return tested, (total.T / times).T, np.concatenate(folds)[first]
-
-
-def _check_weights(estimator: Any, sample_weight: Any, n_rows: int) -> Floats:
-    if sample_weight is None:
-        return np.ones(n_rows)
-    weights = utils.check_array(sample_weight, ensure_2d=False, dtype=float, input_name="sample_weight")
-    if weights.shape != (n_rows,) or (weights < 0).any():
-        raise ValueError(
-            f"sample_weight must hold a number >= 0 for each of {n_rows} rows, got shape {weights.shape} and "
-            f"smallest value {weights.min()}."
-        )
-    if not weights.any():
-        raise ValueError("All sample weights are zero, so there is no row to learn from. Give some rows weight.")
-    if not has_fit_parameter(estimator, "sample_weight"):
-        raise ValueError(f"{estimator!r} has no sample_weight in fit. Leave it out or change the estimator.")
-    return weights
 
 
 def _fit_clone(estimator: Any, X: Any, y: Any, weights: Any, classes: NDArray[Any], rows: Rows) -> Any:

@@ -31,6 +31,7 @@ class KernelEstimator(BaseEstimator):
     """
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}  # of every parameter, by name
+    _takes_unlabeled: ClassVar[bool] = True  # whether fit reads rows without a label; model_selection asks
 
     @property
     def status_(self) -> Status:
