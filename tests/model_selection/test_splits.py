@@ -11,6 +11,7 @@ from numpy.testing import assert_array_equal
 from sklearn import config_context
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedGroupKFold, cross_val_score, cross_validate
 
+from kernelweave.labels import column, is_unlabeled, partition, partition_targets
 from kernelweave.model_selection import SemiSupervisedSplit as Split
 from kernelweave.model_selection import labeled_scorer
 
@@ -299,3 +300,46 @@ def test_regression_is_cross_validated_with_nan_targets():
     for cv, scoring in [(Split(3, random_state=0), error), (KFold(3), labeled_scorer(error))]:
         scores = cross_val_score(MeanRegressor(), y[:, None], y, cv=cv, scoring=scoring, error_score="raise")
         assert np.isfinite(scores).all()
+
+
+def test_hidden_labels_are_those_of_the_test_parts_and_nothing_else_changes(coded):
+    _, y = coded
+    given = column(y)
+    known = set(Split(3, random_state=0)._read(y)[0])
+    splits = list(Split(3, random_state=0).split(given, y))
+    for (hidden, test), (train, expected) in zip(Split(3, random_state=0).hide_labels(y), splits, strict=True):
+        assert_array_equal(test, expected)
+        assert_array_equal(np.flatnonzero(is_unlabeled(hidden)), sorted(set(range(60)) - known | set(test)))
+        labeled = np.setdiff1d(train, np.flatnonzero(is_unlabeled(hidden)))
+        assert [hidden[row] for row in labeled] == [given[row] for row in labeled]
+        assert partition(hidden).classes.tolist() == partition(y).classes.tolist()
+
+
+@pytest.mark.parametrize("y, options", [
+    (np.tile([-1, 0, 1], 5), {"unlabeled": None}),
+    (np.tile([-1, 1], 8), {"unlabeled": None}),
+    (np.tile([-1.0, 0.0, 7.0], 5), {"target": "numbers"}),
+    (np.tile([-1, 0, 7], 5), {"target": "numbers"}),
+    (np.linspace(-1, 1, 15), {}),
+    (np.tile([True, False], 6), {}),
+    (np.tile(["a", "b"], 6), {}),
+    (np.tile(["a", "b", "?"], 6), {"unlabeled": "?"}),
+])  # fmt: skip
+def test_hiding_labels_does_not_change_the_meaning_of_the_others(y, options):
+    numbers = y.dtype.kind == "f" or options.get("target") == "numbers"
+    unlabeled = options.get("unlabeled", "auto")
+    given = y.copy()
+    for hidden, test in Split(3, random_state=0, **options).hide_labels(y):
+        part = partition_targets(hidden) if numbers else partition(hidden, unlabeled=unlabeled)
+        assert_array_equal(part.labels, y[part.labeled])
+        before = np.flatnonzero(y == unlabeled) if unlabeled == "?" else []
+        assert_array_equal(part.unlabeled, np.union1d(before, test))
+    assert_array_equal(y, given)
+
+
+def test_hidden_labels_keep_groups_together_and_refuse_to_drop_rows():
+    y, groups = np.tile([0, 1, -1], 8), np.arange(24) // 3
+    for _, test in Split(2, random_state=0).hide_labels(y, groups):
+        assert not np.isin(groups[test], groups[np.setdiff1d(np.flatnonzero(y >= 0), test)]).any()
+    with pytest.raises(ValueError, match="hide_labels keeps all rows"):
+        next(Split(2, group_unlabeled="drop").hide_labels(y, groups))

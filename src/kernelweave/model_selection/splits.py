@@ -13,7 +13,7 @@ from sklearn import utils
 from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils.multiclass import type_of_target
 
-from ..labels import factorize, labeled_values
+from ..labels import column, factorize, labeled_values
 from ..parameters import COUNT, READ_LATER, Constraint, check_parameters, is_count, one_of
 from ..warn import warn_caller
 
@@ -67,6 +67,10 @@ class SemiSupervisedSplit(BaseCrossValidator):
     occurs only as a wrong answer. Where chance, or the groups, would put all labelled rows of a class into one test
     part, one of them (the smallest of its groups) stays in training, and the class is tested by the others. The
     number of test parts remains `n_splits`.
+
+    A splitter gives row numbers and cannot hide labels: if the rows of a test part stayed in the training part of
+    `split`, an estimator would learn from their labels. To keep them there as unlabelled rows, use :meth:`hide_labels`,
+    or :func:`kernelweave.model_selection.out_of_fold`, in place of scikit-learn's searches.
 
     Examples
     --------
@@ -131,6 +135,52 @@ class SemiSupervisedSplit(BaseCrossValidator):
                 if group_of is not None and self.group_unlabeled == "drop":
                     kept &= ~np.isin(group_of, group_of[labeled[tested]])
                 yield np.flatnonzero(kept), labeled[tested]
+
+    def hide_labels(self, y: Any, groups: Any = None) -> Iterator[tuple[NDArray[Any], Rows]]:
+        """For each split, all labels but those of the test part, and the rows of the test part.
+
+        For estimators that learn from unlabelled rows: all rows are trained on, and the score of a model fitted on
+        ``(X, y_hidden)`` at ``(X[test], y[test])`` is an estimate of that on the unlabelled rows.
+
+        Parameters
+        ----------
+        y : array-like of shape (n_samples,)
+            Labels, some of them missing.
+        groups : array-like of shape (n_samples,), default=None
+            Rows of one group are hidden together.
+
+        Yields
+        ------
+        y_hidden : ndarray of shape (n_samples,)
+            A copy of y in which the rows of the test part are marked as y marks its unlabelled rows. Where y has none,
+            the mark is None in an object array of classes, or NaN among numbers, so that -1 means what it meant.
+        test : ndarray of shape (n_tested,)
+
+        Examples
+        --------
+        >>> from kernelweave.model_selection import SemiSupervisedSplit
+        >>> for y_hidden, test in SemiSupervisedSplit(2, random_state=0).hide_labels(["a", "b", "a", "b", None]):
+        ...     print(y_hidden, test)
+        ['a' 'b' None None None] [2 3]
+        [None None 'a' 'b' None] [0 1]
+        """
+        if groups is not None and self.group_unlabeled == "drop":
+            raise ValueError(
+                'hide_labels keeps all rows in training, but group_unlabeled="drop" leaves out those of held-out '
+                'groups. Use split, or group_unlabeled="keep".'
+            )
+        given = values = column(y)
+        labeled, classes, _ = self._read(given)
+        unlabeled = np.setdiff1d(np.arange(len(values)), labeled)
+        if len(unlabeled):
+            marker = values[unlabeled[0]]
+        else:
+            marker, dtype = (None, object) if len(classes) else (np.nan, np.float64)
+            values = values.astype(dtype)
+        for _, test in self.split(given, given, groups):
+            hidden = values.copy()
+            hidden[test] = marker
+            yield hidden, test
 
     def _read(self, y: Any) -> tuple[Rows, NDArray[Any], Rows]:
         """The labelled rows, the classes (none where y holds numbers), and the class number of each row."""
