@@ -66,6 +66,11 @@ def labeled_scorer(scoring: str | Callable[..., Any] | None = None, *, unlabeled
     return _LabeledScorer(scoring, unlabeled)
 
 
+def is_labeled_scorer(scorer: Any) -> bool:
+    """Whether :func:`labeled_scorer` made the scorer."""
+    return isinstance(scorer, _LabeledScorer)
+
+
 class _LabeledScorer:
     """What :func:`labeled_scorer` returns; a class, so that it can be pickled and takes routed metadata."""
 

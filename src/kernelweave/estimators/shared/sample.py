@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.library import KernelLibrary
 from ...labels import Partition
+from ...model_selection.guards import check_callers
 from ...parameters import is_positive, require
 from ...warn import warn_caller
 
@@ -100,7 +101,8 @@ class Sample:
 
 
 def read_sample(rows: Rows, partition: Any, sample_weight: Any = None) -> Sample:
-    """Return the rows of positive weight, with their labels."""
+    """Return the rows of positive weight, with their labels; notice callers to whom unlabelled rows are a class."""
+    check_callers(partition.n_unlabeled, partition.classes if isinstance(partition, Partition) else None)
     weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)
     n_rows, n_labels = rows.X.shape[0], partition.n_labeled + partition.n_unlabeled
     if n_labels != n_rows:
