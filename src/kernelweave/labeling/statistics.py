@@ -10,15 +10,16 @@ import numpy as np
 from scipy.stats import binomtest, wilcoxon
 from sklearn.metrics import balanced_accuracy_score
 
+from ..model_selection.conformal import conformal_threshold
+
 COVERAGE = 0.9  # of the interval given with a number
 SIGNIFICANCE_LEVEL = 0.05  # of the paired tests
 
 
 def interval_radius(residuals: np.ndarray) -> float:
     """Return half the width of an interval that covers a new residual with probability ``COVERAGE``; NaN if too few."""
-    sizes = np.sort(np.abs(residuals))
-    rank = math.ceil(COVERAGE * (len(sizes) + 1))  # conformal prediction: one more than there are
-    return float(sizes[rank - 1]) if rank <= len(sizes) else math.nan
+    radius = conformal_threshold(np.abs(residuals), COVERAGE)
+    return radius if math.isfinite(radius) else math.nan
 
 
 def wilson_interval(n_wrong: int, n_rows: int) -> tuple[float, float]:
