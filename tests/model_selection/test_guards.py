@@ -12,18 +12,21 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.metrics import accuracy_score, make_scorer
 from sklearn.model_selection import (
     GridSearchCV,
+    KFold,
     StratifiedKFold,
     cross_val_predict,
     cross_val_score,
     cross_validate,
     learning_curve,
 )
+from sklearn.multiclass import OneVsRestClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from kernelweave import (
     RBF,
+    CGBoostClassifier,
     HarmonicClassifier,
     HarmonicRegressor,
     LabelAwareKernelLearner,
@@ -132,6 +135,22 @@ def test_markers_of_other_kinds_and_learning_curves_are_noticed(rows):
         cross_val_score(MODEL, X, y[:, None], cv=list(FOLDS.split(X, y)), scoring="accuracy")
     with pytest.warns(UserWarning, match=WRONG):
         learning_curve(MODEL, X, y, cv=FOLDS, scoring="accuracy", train_sizes=[1.0])
+
+
+def test_a_test_part_with_all_unlabelled_rows_is_noticed(data):
+    X, _, truth = data
+    y = np.where(np.arange(60) < 40, truth + 1, -1)
+    with pytest.warns(UserWarning, match=WRONG):
+        cross_val_score(MODEL, X, y, cv=KFold(3), scoring="accuracy", error_score="raise")
+
+
+def test_minus_one_is_a_class_to_estimators_that_need_every_label(data):
+    X, _, _ = data
+    y = np.arange(60) // 20 - 1  # unshuffled: each training part lacks a class
+    with warnings.catch_warnings():
+        warnings.filterwarnings("error", WRONG)
+        for model in (CGBoostClassifier(RBF()), OneVsRestClassifier(MODEL)):
+            cross_val_score(model, X, y, cv=KFold(3), scoring="accuracy", error_score="raise")
 
 
 @pytest.mark.filterwarnings("ignore:Scoring failed")

@@ -20,7 +20,6 @@ from types import FrameType
 from typing import Any
 
 import numpy as np
-import sklearn
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
@@ -29,9 +28,9 @@ from sklearn.utils import _safe_indexing as take  # in scikit-learn's public ref
 from ..labels import is_unlabeled
 from ..warn import warn_caller
 from .scorers import is_labeled_scorer
-from .semi_supervised import named_markers
+from .semi_supervised import named_markers, takes_unlabeled
+from .splits import SKLEARN
 
-SKLEARN = os.path.join(os.path.dirname(sklearn.__file__), "")
 CALIBRATION = os.path.join(SKLEARN, "calibration.py")
 VALIDATION = os.path.join(SKLEARN, "model_selection", "_validation.py")
 ITS_OWN_SCORES = (ClassifierMixin.score, RegressorMixin.score)
@@ -43,18 +42,17 @@ def check_callers(n_unlabeled: int, classes: Any) -> None:
     Parameters
     ----------
     n_unlabeled : int
-        How many unlabelled rows the fit was given; without any there is nothing to notice.
+        How many unlabelled rows the fit was given. It may be none where a test part holds them all.
     classes : ndarray of shape (n_classes,) or None
-        The classes of the others; none for numbers, among which -1 is one.
+        The classes of the others; None for numbers.
     """
-    if n_unlabeled == 0:
-        return
     for frame in _frames():
         file = frame.f_code.co_filename
-        if file == CALIBRATION:
-            _refuse_calibration(frame.f_locals, classes)
-        elif file == VALIDATION and frame.f_code.co_name == "_fit_and_score":
-            _warn_of_scores(frame.f_locals, classes)
+        is_calibration = file == CALIBRATION
+        if is_calibration or (file == VALIDATION and frame.f_code.co_name == "_fit_and_score"):
+            caller = frame.f_locals
+            if n_unlabeled or takes_unlabeled(caller.get("estimator")):  # else -1 may be a class of y
+                (_refuse_calibration if is_calibration else _warn_of_scores)(caller, classes)
 
 
 def _frames() -> Iterator[FrameType]:

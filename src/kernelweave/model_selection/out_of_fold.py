@@ -36,7 +36,8 @@ class OutOfFold:
     fold : ndarray of shape (n_tested,)
         Number of the first test part that each of them was in.
     predictions : ndarray of shape (n_tested,) or (n_tested, n_outputs)
-        Classes, numbers, probabilities or decision values, as `method` says; the mean over repeats.
+        Classes, numbers, probabilities or decision values, as `method` says; the mean over repeats. Decision values of
+        two classes are one a row, positive for the second class.
     classes : ndarray of shape (n_classes,) or None
         The classes, in the order of the columns; None for numbers.
     method : {"predict", "predict_proba", "decision_function"}
@@ -85,14 +86,14 @@ def out_of_fold(
         that the estimator has; for numbers "predict".
     transductive : bool, default=True
         Whether held-out rows stay in the training part as unlabelled rows. True estimates the errors on the unlabelled
-        rows of X, False those on rows never seen, as is also meant by groups with ``group_unlabeled="drop"``. Without
-        effect on supervised estimators.
+        rows of X, False those on rows never seen; say False, too, with a splitter that has
+        ``group_unlabeled="drop"``. Without effect on supervised estimators.
     sample_weight : array-like of shape (n_samples,), default=None
         For `fit`. Rows of weight zero take no part: they are neither trained on nor tested.
     groups : array-like of shape (n_samples,), default=None
         Rows of one group are held out together.
     unlabeled : "auto", None or a scalar, default="auto"
-        What marks an unlabelled row, as in :func:`kernelweave.labels.partition`.
+        What marks an unlabelled row, as in :func:`kernelweave.labels.partition`. Without effect on numbers.
     n_jobs : int or None, default=None
         Number of processes among which joblib shares the folds.
     random_state : int, RandomState instance or None, default=None

@@ -2,12 +2,12 @@ r"""Labels that predictions contradict, the most suspicious first.
 
 Given are probabilities :math:`p_{ik}` of rows i and classes k by models that have not seen the label
 :math:`\tilde y_i` (:func:`kernelweave.model_selection.out_of_fold`). The *self-confidence* of a label is
-:math:`p_{i \tilde y_i}`; if probabilities are calibrated, a label is wrong with probability :math:`1 -
-p_{i \tilde y_i}`, and rows are ranked by
+:math:`p_{i \tilde y_i}`, the chance of its class by all that the other labels say, and rows are ranked by
 
 .. math:: s_i = w_i\, (1 - p_{i \tilde y_i}),
 
-the expected weight of wrong labels. Of labels with the same score, first those whose best other class is more probable.
+the weight of a wrong label times the chance that it is one. Of labels with the same score, first those whose best other
+class is more probable.
 
 Self-confidence was chosen by measurement: scikit-learn's digits with 100 labels, 20 of them changed to another class at
 random, six seeds, out-of-fold probabilities of LapSVMClassifier and LearnedKernelClassifier, by softmax or calibrated.
