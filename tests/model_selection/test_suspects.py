@@ -12,7 +12,7 @@ from kernelweave.model_selection.suspects import rank_suspect_numbers, rank_susp
 
 
 def draw(seed, n=4000, k=4):
-    """True probabilities of rows, their true classes, and labels of which those in the mask were changed."""
+    """Probabilities of rows, classes drawn from them, and the generator."""
     rng = np.random.default_rng(seed)
     P = rng.dirichlet(np.full(k, 0.3), size=n)
     truth = (P.cumsum(axis=1) < rng.random(n)[:, None]).sum(axis=1)
