@@ -1,7 +1,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from checks.rounding import assert_same_but_for_rounding
 from scipy import sparse
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
@@ -89,6 +91,18 @@ def test_diagonal_is_the_diagonal(kernel, X):
     whole = bound.block(slice(None), slice(None))
     np.testing.assert_allclose(bound.diag(), np.diag(whole), rtol=1e-10, atol=1e-12)
     np.testing.assert_allclose(bound.diag_against(X[4:9]), np.diag(whole)[4:9], rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)
+@pytest.mark.parametrize("rows", [slice(None), slice(3, 20), np.array([5, 0, 29])], ids=["all", "slice", "numbers"])
+def test_products_are_those_of_the_matrix(rows, kernel, X):
+    bound, V = bound_to(kernel, X), np.random.default_rng(1).normal(size=(30, 2))
+    V[::3] = 0.0
+    for working_memory in (1024, 1e-3):
+        with config_context(working_memory=working_memory):
+            found = bound.products(V, rows)
+        expected = bound.block(slice(None), slice(None)) @ V
+        assert_same_but_for_rounding(found, expected[rows])
 
 
 @pytest.mark.parametrize("kernel", EVERY_KERNEL, ids=repr)

@@ -9,6 +9,7 @@ from ..kernels.library import KernelLibrary
 from ..kernels.manifold import ManifoldKernel
 from ..labels import partition
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
+from .shared.in_sample import outputs_at_given
 from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions
 from .shared.machine_choice import fit_one_kernel
 from .shared.outputs import KernelClassifier, transduce_classes
@@ -167,6 +168,7 @@ class LapSVMClassifier(KernelClassifier):
         ratios = [{"ratio": entry.kernel.get_params()["ratio"]} for entry in library.entries]
         problem, bound = class_problem(sample, self.class_weight), bind(library, sample, rng)
         fit = fit_one_kernel(bound, sample, problem, options, self.C, ratios, rng)
+        chosen = bound.select([fit.place])
         return self._keep(
             sample,
             KernelLibrary([library.entries[fit.place].kernel]),
@@ -174,7 +176,7 @@ class LapSVMClassifier(KernelClassifier):
             fit.machine,
             classes_=sample.partition.classes.copy(),
             ratio_=ratios[fit.place]["ratio"],
-            transduction_=transduce_classes(fit.machine.expansion(sample.rows.X), sample),
+            transduction_=transduce_classes(outputs_at_given(fit.machine.expansion, chosen, sample), sample),
         )
 
     def _make_library(self, X: Any) -> KernelLibrary:

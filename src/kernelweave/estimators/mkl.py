@@ -9,6 +9,7 @@ from ..kernels.defaults import given_library
 from ..labels import partition_targets
 from ..parameters import BOOLEAN, POSITIVE, READ_LATER, one_of, read_options
 from ..solvers.result import FitState
+from .shared.in_sample import outputs_at_given
 from .shared.machine import (
     MACHINE_CONSTRAINTS,
     PRECISION,
@@ -229,7 +230,8 @@ class MKLClassifier(KernelClassifier):
             )
         sample = read_sample(self._read_rows(X, PRECISION), read_some_labels(y, options.owner), sample_weight)
         library, rng = given_library(self.kernels, sample.X), self._rng()
-        bound, known = keep_labeled(bind(library, sample, rng), sample)
+        everywhere = bind(library, sample, rng)
+        bound, known = keep_labeled(everywhere, sample)
         problem = class_problem(known, self.class_weight)
         fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
         return self._keep(
@@ -238,7 +240,7 @@ class MKLClassifier(KernelClassifier):
             fit,
             fit.machine,
             classes_=sample.partition.classes.copy(),
-            transduction_=transduce_classes(fit.machine.expansion(sample.rows.X), sample),
+            transduction_=transduce_classes(outputs_at_given(fit.machine.expansion, everywhere, sample), sample),
         )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -352,8 +354,9 @@ class MKLRegressor(KernelRegressor):
         options = read_options(MachineOptions, self._parameters(), owner=type(self).__name__, norm=float(self.norm))
         sample = read_sample(self._read_rows(X, PRECISION), partition_targets(y), sample_weight)
         library, rng = given_library(self.kernels, sample.X), self._rng()
-        bound, known = keep_labeled(bind(library, sample, rng), sample)
+        everywhere = bind(library, sample, rng)
+        bound, known = keep_labeled(everywhere, sample)
         problem, squared = number_problem(known, self.epsilon), self.loss == "squared_epsilon_insensitive"
         fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
-        transduction = transduce_numbers(fit.machine.expansion(sample.rows.X), sample)
+        transduction = transduce_numbers(outputs_at_given(fit.machine.expansion, everywhere, sample), sample)
         return self._keep(sample, library, fit, fit.machine, transduction_=transduction)

@@ -26,6 +26,7 @@ from ..parameters import (
 )
 from ..solvers.result import FitState
 from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
+from .shared.in_sample import outputs_at_given
 from .shared.outputs import KernelClassifier, transduce_classes
 from .shared.sample import bind, read_sample
 
@@ -226,8 +227,9 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         n_rows = sample.n_rows if self.unlabeled_scatter else sample.partition.n_labeled
         given = smooth_library(sample.X) if self.kernels is None else as_library(self.kernels)
         library = discriminant_library(given, self.n_landmarks, n_rows)
-        fit = fit_discriminant(bind(library, sample, self._rng()), sample, options)
-        values = fit.centers.decide(fit.expansion(sample.rows.X))
+        bound = bind(library, sample, self._rng())
+        fit = fit_discriminant(bound, sample, options)
+        values = fit.centers.decide(outputs_at_given(fit.expansion, bound, sample))
         return self._keep(
             sample,
             library,

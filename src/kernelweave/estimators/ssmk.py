@@ -18,6 +18,7 @@ from ..parameters import READ_LATER
 from ..solvers.result import FitState
 from .shared.centers import choose_centers
 from .shared.formulation import Formulation
+from .shared.in_sample import outputs_at_given
 from .shared.mixture import MIXTURE_CONSTRAINTS, BoundColumns, fit_mixture, mixture_options
 from .shared.mixture_choice import COST, choose_cost
 from .shared.outputs import KernelClassifier, KernelRegressor, transduce_classes, transduce_numbers
@@ -214,7 +215,7 @@ class SSMKClassifier(KernelClassifier):
             fit,
             choice,
             classes_=sample.partition.classes.copy(),
-            transduction_=transduce_classes(fit.expansion(sample.rows.X), sample),
+            transduction_=transduce_classes(outputs_at_given(fit.expansion, columns.bound, sample), sample),
         )
 
 
@@ -327,7 +328,7 @@ class SSMKRegressor(KernelRegressor):
         problem = number_problem(sample, self.epsilon)
         choice = choose_cost(self.C, columns, problem, options)
         fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options)
-        transduction = transduce_numbers(fit.expansion(sample.rows.X), sample)
+        transduction = transduce_numbers(outputs_at_given(fit.expansion, columns.bound, sample), sample)
         return self._keep(sample, columns.library, fit, choice, transduction_=transduction)
 
 

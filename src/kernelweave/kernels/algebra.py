@@ -136,6 +136,10 @@ class BoundSum(BoundKernel):
         """Return the weighted sum of the diagonals."""
         return self._sum_parts(term.diag() for term in self.terms)
 
+    def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
+        """Return the weighted sum of the terms' products."""
+        return self._sum_parts(term.products(V, rows) for term in self.terms)
+
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Return the weighted sum of the terms at each new row."""
         return self._sum_parts(term.diag_against(X_new) for term in self.terms)

@@ -254,6 +254,22 @@ class BoundKernel(ABC):
     def diag(self) -> np.ndarray:
         """Return the diagonal of ``K``."""
 
+    def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
+        """Return ``K[rows] @ V`` in double precision, without all of ``K`` in memory.
+
+        Parameters
+        ----------
+        V : ndarray of shape (n_rows, n_vectors)
+            Columns of ``K`` at which all vectors are zero are not evaluated.
+        rows : ndarray or slice, optional
+            All by default.
+        """
+        used, numbers = np.flatnonzero(V.any(axis=1)), np.arange(self.n_rows)[rows]
+        out = np.empty((len(numbers), V.shape[1]))
+        for part in batches(len(numbers), len(used)):
+            out[part] = self.block(numbers[part], used) @ V[used]
+        return out
+
     @property
     def rank(self) -> int | None:
         """Columns of :meth:`factor`; None where there is none."""

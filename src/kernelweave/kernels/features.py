@@ -119,6 +119,10 @@ class BoundFeatures(BoundKernel):
         """Return weighted inner products of the features of new rows and of bound rows."""
         return self._multiply(self._weigh_features(self.features.of(X_new)), self._weigh_features(self.Z[cols]))
 
+    def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
+        """Multiply by the features one after the other."""
+        return self.Z[rows] @ (self.weights[:, None] * (self.Z.T @ V))
+
     def diag(self) -> np.ndarray:
         """Return the weighted squared lengths of the features."""
         return _squared_lengths(self.Z, self.weights)

@@ -200,6 +200,14 @@ class BoundForest(BoundKernel):
         """Return the shares of trees in which bound rows fall into one leaf; exactly symmetric."""
         return self._count_shares(self.leaf[rows], self.leaf[cols])
 
+    def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
+        """Sum the vectors over the rows of each leaf, then the leaves of each row."""
+        used, out = np.flatnonzero(V.any(axis=1)), np.empty((len(self.leaf[rows]), V.shape[1]))
+        members, places = self._make_indicators(self.leaf[used]).T, self._make_indicators(self.leaf[rows])
+        for vectors in batches(V.shape[1], self.forest.n_nodes):
+            out[:, vectors] = places @ (members @ V[used, vectors])
+        return np.divide(out, self.forest.n_trees, out=out)
+
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Send the new rows down the trees, then count."""
         return self._count_shares(self.forest.leaves(_as_floats(X_new, ForestKernel())), self.leaf[cols])

@@ -261,6 +261,10 @@ class BoundManifold(BoundKernel):
         """Return inner products of the deformed features of new rows and of bound rows."""
         return self._inner(self.features.of(X_new), self.Z[cols])
 
+    def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
+        """Multiply by the features one after the other: no pair of rows is evaluated."""
+        return self.Z[rows] @ self._smooth(self.Z.T @ V)
+
     def diag(self) -> np.ndarray:
         """Return the squared lengths of the deformed features."""
         parts = [self._squared_lengths(self.Z[rows]) for rows in batches(self.n_rows, 2 * self.Z.shape[1])]

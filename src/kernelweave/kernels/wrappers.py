@@ -64,6 +64,11 @@ class BoundNormalized(BoundKernel):
         lengths = _inverse_lengths(self.kernel.diag_against(X_new), self.recipe)
         return self._divide(self.kernel.against(X_new, cols), lengths, cols)
 
+    def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
+        """Divide the vectors, and the products, by the lengths."""
+        lengths = self.inverse_lengths[:, None]
+        return lengths[rows] * self.kernel.products(lengths * V, rows)
+
     def diag(self) -> np.ndarray:
         """Return ones, zeros for rows without length."""
         return (self.inverse_lengths > 0).astype(self.inverse_lengths.dtype)
@@ -167,29 +172,22 @@ class Preprocessed(Kernel):
         return rebuilt
 
 
-class BoundPreprocessed(BoundKernel):
-    """A fitted transformer and the kernel bound to its output."""
+class _BoundInner(BoundKernel):
+    """A bound kernel that new rows reach in another form: at the bound rows it is that kernel."""
 
-    def __init__(self, transformer: Any, kernel: BoundKernel):
-        self.transformer = transformer
-        self.kernel = kernel
-        self.n_rows = kernel.n_rows
+    kernel: BoundKernel
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
         """Return the inner kernel's block."""
         return self.kernel.block(rows, cols)
 
-    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        """Transform the new rows, then evaluate."""
-        return self.kernel.against(self._transform(X_new), cols)
+    def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
+        """Return the inner kernel's products."""
+        return self.kernel.products(V, rows)
 
     def diag(self) -> np.ndarray:
         """Return the inner kernel's diagonal."""
         return self.kernel.diag()
-
-    def diag_against(self, X_new: Any) -> np.ndarray:
-        """Transform the new rows, then evaluate."""
-        return self.kernel.diag_against(self._transform(X_new))
 
     @property
     def rank(self) -> int | None:
@@ -199,6 +197,23 @@ class BoundPreprocessed(BoundKernel):
     def factor(self) -> np.ndarray | None:
         """Return the inner kernel's factor."""
         return self.kernel.factor()
+
+
+class BoundPreprocessed(_BoundInner):
+    """A fitted transformer and the kernel bound to its output."""
+
+    def __init__(self, transformer: Any, kernel: BoundKernel):
+        self.transformer = transformer
+        self.kernel = kernel
+        self.n_rows = kernel.n_rows
+
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Transform the new rows, then evaluate."""
+        return self.kernel.against(self._transform(X_new), cols)
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Transform the new rows, then evaluate."""
+        return self.kernel.diag_against(self._transform(X_new))
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray] | None:
         """Fold the inner kernel; the transformer stays as fitted."""
@@ -298,7 +313,7 @@ class OnColumns(Kernel):
         return f"OnColumns({self.kernel!r}, {columns!r}{missing}{source})"
 
 
-class BoundOnColumns(BoundKernel):
+class BoundOnColumns(_BoundInner):
     """A kernel bound to some columns."""
 
     def __init__(self, kernel: BoundKernel, columns: Any):
@@ -306,30 +321,13 @@ class BoundOnColumns(BoundKernel):
         self.columns = columns
         self.n_rows = kernel.n_rows
 
-    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
-        """Return the inner kernel's block."""
-        return self.kernel.block(rows, cols)
-
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Pick the columns of the new rows, then evaluate."""
         return self.kernel.against(X_new[:, self.columns], cols)
 
-    def diag(self) -> np.ndarray:
-        """Return the inner kernel's diagonal."""
-        return self.kernel.diag()
-
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Pick the columns of the new rows, then evaluate."""
         return self.kernel.diag_against(X_new[:, self.columns])
-
-    @property
-    def rank(self) -> int | None:
-        """Columns of the inner kernel's factor."""
-        return self.kernel.rank
-
-    def factor(self) -> np.ndarray | None:
-        """Return the inner kernel's factor."""
-        return self.kernel.factor()
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray] | None:
         """Fold the inner kernel, which sees the same columns."""

@@ -3,9 +3,11 @@ import pytest
 from checks.rounding import assert_same_but_for_rounding
 from sklearn.metrics.pairwise import linear_kernel, rbf_kernel
 
-from kernelweave import RBF, FromCallable, KernelLibrary, Linear, Polynomial, Precomputed
+from kernelweave import RBF, ForestKernel, FromCallable, KernelLibrary, Linear, ManifoldKernel, Polynomial, Precomputed
 from kernelweave.estimators.shared.stacked_kernels import StackedKernels, stack_kernels
 from kernelweave.kernels.checks import is_semidefinite_about_its_center
+from kernelweave.kernels.forest import BoundForest
+from kernelweave.kernels.manifold import BoundManifold
 from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
 
 N = 40
@@ -68,12 +70,24 @@ def test_rows_far_from_the_origin_are_taken_while_digits_last():
     assert found.scales == pytest.approx(stacked(Linear()).scales, rel=1e-6)
 
 
-def test_some_rows_have_the_scale_of_all():
-    rows = np.array([3, 1, 20])
-    some, everything = stacked(RBF(0.3), Linear(), rows=rows), stacked(RBF(0.3), Linear())
+@pytest.mark.parametrize("scale", ["trace", "variance", None])
+@pytest.mark.parametrize("share", [SHARE, some_share()], ids=["equal", "some"])
+def test_some_rows_have_the_scale_of_all(share, scale):
+    rows, kernels = np.array([3, 1, 20]), (RBF(0.3), Linear(), ForestKernel(20), ManifoldKernel(RBF(), 5))
+    some, everything = (stacked(*kernels, rows=at, share=share, scale=scale) for at in (rows, None))
     assert_same_but_for_rounding(some.scales, everything.scales)
     for few, many in zip(some.members, everything.members, strict=True):
         np.testing.assert_allclose(matrix(few), matrix(many)[np.ix_(rows, rows)], atol=1e-12)
+
+
+def test_kernels_at_some_rows_are_not_evaluated_between_the_others(monkeypatch):
+    library, evaluate, largest = bound(ManifoldKernel(RBF(), 5), ForestKernel(20)), BoundForest._count_shares, []
+    monkeypatch.setattr(BoundManifold, "_inner", None)
+    monkeypatch.setattr(
+        BoundForest, "_count_shares", lambda self, left, right: largest.append(len(left)) or evaluate(self, left, right)
+    )
+    stack_kernels(library, SHARE, owner="Me", scale="trace", dtype="float64", rows=np.arange(5))
+    assert largest == [5]
 
 
 def test_a_kernel_of_low_rank_is_kept_as_its_factor():

@@ -25,6 +25,7 @@ from ...solvers.machines.kernel_stack import KernelStack
 from ...solvers.result import FitState, Status
 from ...warn import warn_caller
 from .composite import KernelWeights, composite_expansion, require_definite, weights_by_kernel
+from .in_sample import outputs_at_rows
 from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
 from .progress import announce
@@ -148,7 +149,7 @@ def fit_discriminant(bound: BoundLibrary, sample: Sample, options: DiscriminantO
     scalings[rows] = coef
     used = (weights / scatter.scales)[None]
     expansion = composite_expansion(used, scalings, np.zeros(coef.shape[1]), bound, sample.kept)
-    values = expansion(learned.X)
+    values = outputs_at_rows(expansion, bound, sample, rows)
     means = learned.share @ values
     expansion.intercept -= means
     left_out = scatter.left_out if options.scatter == "total" else scatter.left_out_within

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...kernels.base import ALL, BoundKernel
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.checks import remedy, require_finite, require_symmetric
 from ...solvers.machines.kernel_stack import Factor, Member
@@ -92,6 +93,7 @@ def stack_kernels(
         nowhere else. All by default.
     """
     everything = slice(None) if among is None else among
+    by_means = rows is not None and among is None and scale != "variance"  # nothing of all pairs of rows is needed
     members: list[Member] = []
     scales = np.ones(len(bound.kernels))
     precision = np.finfo(dtype)
@@ -99,11 +101,13 @@ def stack_kernels(
     smallest = float(precision.tiny) / rounding  # smaller numbers lose digits
     largest = np.inf if dtype == "float64" else float(precision.max) * rounding  # sums of larger ones overflow
     for p, kernel in enumerate(bound.kernels):
-        name, Z = bound.entries[p].name, kernel.factor()
-        Z = Z if Z is None or among is None else Z[among]
-        K = np.empty((0, 0)) if Z is not None else kernel.block(everything, everything)
-        diagonal = K.diagonal() if Z is None else np.einsum("ij,ij->i", Z, Z)
-        means = K @ share if Z is None else Z @ (share @ Z)
+        name = bound.entries[p].name
+        Z, K = _read_values(kernel.restrict(rows) if by_means and rows is not None else kernel, among)
+        if by_means:
+            diagonal, means = _find_means(kernel, share)
+        else:
+            diagonal = K.diagonal() if Z is None else np.einsum("ij,ij->i", Z, Z)
+            means = K @ share if Z is None else Z @ (share @ Z)
         require_finite(means, name)  # every entry has a share in them
         if Z is None:
             require_symmetric(K, name, owner)
@@ -134,8 +138,22 @@ def stack_kernels(
         if spread <= MIN_VARIATION * size:
             scales[p] = 1.0  # the offset absorbs a constant kernel, whatever its scale
         rounding = max(rounding, float(np.finfo((K if Z is None else Z).dtype).eps))
+        kept = None if by_means else rows
         if Z is not None:
-            members.append(Factor(np.ascontiguousarray(Z if rows is None else Z[rows], dtype=dtype)))
+            members.append(Factor(np.ascontiguousarray(Z if kept is None else Z[kept], dtype=dtype)))
         else:
-            members.append(np.ascontiguousarray(K if rows is None else K[np.ix_(rows, rows)], dtype=dtype))
+            members.append(np.ascontiguousarray(K if kept is None else K[np.ix_(kept, kept)], dtype=dtype))
     return StackedKernels(members, scales, rounding)
+
+
+def _read_values(kernel: BoundKernel, rows: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray]:
+    """Return a kernel at some rows, all by default, as a factor and an empty matrix, or as none and the matrix."""
+    Z = kernel.factor()
+    if Z is not None:
+        return Z if rows is None else Z[rows], np.empty((0, 0))
+    return None, kernel.block(ALL if rows is None else rows, ALL if rows is None else rows)
+
+
+def _find_means(kernel: BoundKernel, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the diagonal of a kernel, and its weighted mean over the rows at each row."""
+    return kernel.diag().astype(np.float64, copy=False), kernel.products(share[:, None])[:, 0]

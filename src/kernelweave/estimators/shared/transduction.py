@@ -25,6 +25,7 @@ from ...solvers.result import FitState, Status
 from ...warn import warn_caller
 from .composite import composite_expansion, require_definite
 from .fold_choice import N_FOLDS, Folds, choose_candidate, clearly_better, split_labeled, tabulate_losses
+from .in_sample import outputs_at_given, outputs_at_rows
 from .machine import (
     MACHINE_CONSTRAINTS,
     PROGRESS_CONSTRAINTS,
@@ -158,7 +159,7 @@ def fit_transduction(
     n_solves = sum(result.n_solves for result in results)
     return TransductionFit(
         machine=assemble_machine(expansion, weights, x, outcome, n_solves, setting.C, bound, sample),
-        transduction=transduce_classes(expansion(sample.rows.X), sample),
+        transduction=transduce_classes(outputs_at_given(expansion, bound, sample), sample),
         C_unlabeled=setting.C_unlabeled,
         ramp=setting.ramp,
         cv_results=cv_results,
@@ -431,8 +432,7 @@ def transductive_expansion(
         return composite_expansion(used, x, offsets, bound, sample.kept)
     coef = x - np.outer(origin, x.sum(axis=0)) if balanced else x  # without balance the sums are zero
     expansion = composite_expansion(used, coef, np.zeros(len(offsets)), bound, sample.kept)
-    here = np.flatnonzero(origin)
-    intercept = offsets - origin[here] @ expansion(sample.X[here])
+    intercept = offsets - origin @ outputs_at_rows(expansion, bound, sample)
     return KernelExpansion(expansion.groups, intercept, expansion.n_kernels)
 
 
