@@ -222,6 +222,22 @@ def test_neither_working_memory_nor_strips_matter(monkeypatch, X, X_new):
         np.testing.assert_allclose(bound_to(ForestKernel(20), X).against(X_new), expected, rtol=1e-12)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n_trees", [3, 300])
+def test_both_ways_to_count_leaves_give_the_same_bits(n_trees, dtype, monkeypatch, X, X_new):
+    bound = bound_to(ForestKernel(n_trees), X.astype(dtype))
+    some = np.arange(0, N_ROWS, 3)
+    monkeypatch.setattr(forest, "COMPARED_VALUES", 5 * N_ROWS)
+    blocks = []
+    for least in (np.inf, 0):  # pairs
+        monkeypatch.setattr(forest, "MIN_COMPARED_PAIRS", least)
+        monkeypatch.setattr(forest, "MIN_COMPARED_SHARE", 0.0)
+        blocks.append([bound.block(WHOLE, WHOLE), bound.block(some, WHOLE), bound.against(X_new, some)])
+    for products, comparison in zip(*blocks, strict=True):
+        np.testing.assert_array_equal(comparison, products)
+        assert comparison.dtype == products.dtype == dtype
+
+
 def test_blocks_without_rows_or_columns_are_empty(X):
     bound = bound_to(ForestKernel(5), X)
     none = np.empty(0, dtype=int)
