@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from ..kernels.defaults import neighbor_metric
 from ..kernels.graph import EDGE_WEIGHTS, METRICS, neighbor_graph
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
+from ..kernels.sharing import once
 from ..kernels.tables import is_table
 from ..labels import Partition, partition, partition_targets
 from ..parameters import COUNT, POSITIVE, READ_LATER, one_of
@@ -378,7 +380,13 @@ def join_rows(
         return Graph(_read_similarities(owner, bound, repr(kernel)), KernelMeans(bound))
     if metric == "auto" and is_table(sample.X):
         metric = "power"
-    means = NeighborMeans(sample.X, n_neighbors, neighbor_metric(metric, None, sample.X), edge_weights)
+    metric = neighbor_metric(metric, None, sample.X)
+    what = ("harmonic graph", int(n_neighbors), metric, edge_weights)
+    return once(what, sample.X, partial(_join_neighbors, sample.X, n_neighbors, metric, edge_weights), rng)
+
+
+def _join_neighbors(X: Any, n_neighbors: int, metric: str, edge_weights: str, rng: np.random.Generator) -> Graph:
+    means = NeighborMeans(X, n_neighbors, metric, edge_weights)
     W = neighbor_graph(means.points, n_neighbors, edge_weights=edge_weights, rng=rng)
     means.learn_lengths(W)
     return Graph(W, means)

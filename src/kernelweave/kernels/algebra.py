@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from .base import ALL, BoundKernel, Kernel, Rows, require_kernel
+from .sharing import bind_once
 
 MAX_SINGLE_FACTOR = 1e15  # a factor up to this, or down to its inverse, leaves single precision room on both sides
 
@@ -42,7 +43,7 @@ class Scaled(Kernel):
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Bind the kernel and keep the factor."""
-        return BoundSum((self.kernel.bind(X, rng, sample_weight),), (self.factor,))
+        return BoundSum((bind_once(self.kernel, X, rng, sample_weight),), (self.factor,))
 
     def __repr__(self) -> str:
         shown = f"({self.kernel!r})" if isinstance(self.kernel, Product) else _format_factor(self.kernel)
@@ -77,7 +78,9 @@ class _Composite(Kernel):
         self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None
     ) -> tuple[BoundKernel, ...]:
         streams = rng.spawn(len(self.terms))
-        return tuple(term.bind(X, stream, sample_weight) for term, stream in zip(self.terms, streams, strict=True))
+        return tuple(
+            bind_once(term, X, stream, sample_weight) for term, stream in zip(self.terms, streams, strict=True)
+        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numbers
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import MISSING, dataclass, fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -306,6 +306,19 @@ class BoundKernel(ABC):
     @abstractmethod
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Return the same kernel, with everything learned from the sample, that keeps only ``rows``."""
+
+
+@dataclass(frozen=True, eq=False)
+class Comparable:
+    """A parameter of a recipe as a key: equal to others as recipes compare them, unlike objects of scikit-learn."""
+
+    value: Any
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Comparable) and _is_same(self.value, other.value)
+
+    def __hash__(self) -> int:
+        return hash(_make_hashable(self.value))
 
 
 def count(rows: Rows, n_rows: int) -> int:

@@ -31,6 +31,7 @@ from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, SHARE_OF_ROWS, check_pa
 from .base import BoundKernel, Kernel, require_kernel
 from .features import BoundFeatures
 from .manifold import count_landmarks
+from .sharing import bind_once
 from .spectral import count_vectors, eigenbasis
 
 TRANSFORMS = ("linear", "step", "polynomial")
@@ -87,7 +88,7 @@ class SpectralKernel(Kernel):
             families.setdefault((kernel.base, count_landmarks(kernel.n_landmarks, X.shape[0])), []).append(p)
         for (recipe, n_landmarks), places in families.items():
             rng = rngs[places[0]]
-            base = recipe.bind(X, rng, sample_weight)
+            base = bind_once(recipe, X, rng, sample_weight)
             counts = [kernels[p].n_vectors(n_landmarks) for p in places]
             basis, V = eigenbasis(
                 base, X, max(counts), kind="laplacian", n_landmarks=n_landmarks, rng=rng, recipe=recipe

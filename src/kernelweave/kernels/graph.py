@@ -32,6 +32,7 @@ from sklearn.neighbors import NearestNeighbors
 
 from .bandwidth import far_columns, shift_columns
 from .base import ALL, BoundKernel, batches
+from .sharing import kept_block
 
 METRICS = ("euclidean", "cosine")
 EDGE_WEIGHTS = ("gaussian", "binary", "self_tuning")
@@ -97,8 +98,9 @@ def kernel_neighbor_graph(kernel: BoundKernel, n_neighbors: int, edge_weights: s
     n_neighbors = min(int(n_neighbors), n_rows - 1)
     unit = float(np.abs(diagonal).max(initial=0.0)) or 1.0
     neighbors, lengths = np.empty((n_rows, n_neighbors), dtype=np.intp), np.empty((n_rows, n_neighbors))
+    kept = kept_block(kernel)
     for rows in batches(n_rows, 4 * n_rows):  # the block, its distances, and the order of them
-        values = kernel.block(np.arange(rows.start, rows.stop), ALL)
+        values = kernel.block(np.arange(rows.start, rows.stop), ALL) if kept is None else kept[rows]
         rounding = 8 * np.finfo(values.dtype).eps * (np.abs(diagonal[rows, None]) + np.abs(diagonal)) / unit
         squared = diagonal[rows, None] / unit + diagonal / unit - 2.0 * (values / unit)
         squared[squared <= rounding] = 0.0

@@ -14,6 +14,7 @@ from .base import BoundKernel, Kernel, _group_by_head
 from .bound_library import BoundLibrary
 from .column_names import read_rows
 from .diagnosis import KernelDiagnosis, diagnose
+from .sharing import bind_together_once
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,7 @@ class KernelLibrary:
         bound: dict[int, BoundKernel] = {}
         for kind in dict.fromkeys(type(recipe) for recipe in recipes):
             here = [p for p, recipe in enumerate(recipes) if type(recipe) is kind]
-            together = kind.bind_together([recipes[p] for p in here], X, [streams[p] for p in here], sample_weight)
+            together = bind_together_once([recipes[p] for p in here], X, [streams[p] for p in here], sample_weight)
             bound.update(zip(here, together, strict=True))
         kernels = [bound[p] for p in range(len(recipes))]
         return BoundLibrary(kernels, self.entries, self.order, n_features=X.shape[1], cache_size=cache_size)

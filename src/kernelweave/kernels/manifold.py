@@ -31,6 +31,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ from .graph import EDGE_WEIGHTS, METRICS, kernel_neighbor_graph, neighbor_graph,
 from .graph import laplacian as graph_laplacian
 from .nystroem import AnchorFeatures, anchored, solve_lower
 from .pointwise import RBF, Precomputed, _as_floats
+from .sharing import bind_once, kept_block, once
 
 MAX_EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
 N_LANDMARKS = 1000  # "auto": above, so many rows are drawn
@@ -160,16 +162,20 @@ class ManifoldKernel(Kernel):
         families: dict[tuple[Kernel, int], list[int]] = {}
         for p, kernel in enumerate(kernels):
             if kernel.ratio == 0 and kernel._n_candidates(X.shape[0]) == X.shape[0]:
-                bound[p] = kernel.base.bind(X, rngs[p], sample_weight)
+                bound[p] = bind_once(kernel.base, X, rngs[p], sample_weight)
             else:
                 families.setdefault((kernel.base, kernel._n_candidates(X.shape[0])), []).append(p)
         if families and X.dtype == np.float32:
-            X = X.astype(np.float64)  # the triangular solves would blow single precision's rounding up
+            X = once(
+                "double precision", X, lambda _: X.astype(np.float64)
+            )  # the triangular solves would blow single precision's rounding up
         graphs: dict[Any, Any] = {}
         for (recipe, n_candidates), places in families.items():
             rng = rngs[places[0]]
-            base = recipe.bind(X, rng, sample_weight)
-            features, Z = anchored(base, recipe, n_candidates, rng)
+            base = bind_once(recipe, X, rng, sample_weight)
+            features, Z = once(
+                ("anchors", recipe, n_candidates), base, partial(anchored, base, recipe, n_candidates), rng
+            )
             size = float(np.average(base.diag().astype(np.float64), weights=sample_weight)) or 1.0
             forms: dict[Any, np.ndarray] = {}
             for p in places:
@@ -180,7 +186,8 @@ class ManifoldKernel(Kernel):
                 graph = kernel._graph_key(n_candidates)
                 form = (graph, kernel.laplacian, kernel.degree)
                 if graph not in graphs:
-                    graphs[graph] = kernel._graph(X, base, rng)
+                    of = base if kernel.metric == "kernel" else X
+                    graphs[graph] = once(("graph", graph), of, partial(kernel._graph, X, base), rng)
                 if form not in forms:
                     L = graph_laplacian(graphs[graph], kernel.laplacian == "normalized")
                     forms[form] = power_form(L, Z, kernel.degree) / size
@@ -251,6 +258,10 @@ class BoundManifold(BoundKernel):
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
         """Return inner products of deformed features; exactly symmetric where rows and columns are the same."""
+        kept = kept_block(self, self._evaluate)
+        return self._evaluate(rows, cols) if kept is None else np.array(kept[rows][:, cols])
+
+    def _evaluate(self, rows: Rows, cols: Rows) -> np.ndarray:
         left = self.Z[rows]
         if rows is cols or np.array_equal(np.arange(self.n_rows)[rows], np.arange(self.n_rows)[cols]):
             half = solve_lower(self.root, left.T)

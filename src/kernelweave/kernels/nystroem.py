@@ -30,6 +30,7 @@ from sklearn.metrics import pairwise_distances_argmin
 
 from .base import BoundKernel, Kernel, batches
 from .checks import require_finite
+from .sharing import whole_block
 
 # A row of whose k(x, x) the anchors before it leave a smaller share t is no anchor. A kernel value is then off by at
 # most t between two such rows, and by sqrt(t) against a new row far from all. Measured on Gaussian kernels of two to
@@ -99,7 +100,7 @@ def anchored(
     """
     is_exact = n_candidates == kernel.n_rows
     rows = np.arange(kernel.n_rows) if is_exact else _draw_rows(kernel.n_rows, n_candidates, rng)
-    K = kernel.block(rows, rows)
+    K = whole_block(kernel) if is_exact else kernel.block(rows, rows)
     tolerance = max(TOLERANCE, ROUNDINGS * float(np.finfo(K.dtype).eps), 2 * len(K) * EPS)
     K = K.astype(np.float64, copy=False)
     # Pivots are taken on cosines, so that a few long rows do not hide the others.

@@ -39,11 +39,12 @@ import numpy as np
 from scipy import linalg
 
 from ..parameters import check_parameters, one_of
-from .base import ALL, BoundKernel, Kernel
+from .base import BoundKernel, Kernel
 from .checks import is_symmetric, require_finite
 from .features import FeatureMap
 from .manifold import is_precomputed
 from .nystroem import landmark_rows
+from .sharing import whole_block
 
 MAX_STORED_BYTES = 2**30  # of kernel values at the landmarks that are kept between passes; more are computed anew
 STRIP_BYTES = 2**22  # of kernel values, in double precision, that are worked on at a time
@@ -182,7 +183,7 @@ def eigenbasis(
 
 
 def _find_exactly(kernel: BoundKernel, n_vectors: int, kind: str, name: str) -> tuple[EigenBasis, np.ndarray]:
-    values = kernel.block(ALL, ALL)
+    values = whole_block(kernel)
     dtype, K = values.dtype, _require_symmetric(values, name)
     degree, inverse = None, np.ones(len(K))
     if kind == "laplacian":

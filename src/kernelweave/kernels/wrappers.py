@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +16,9 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ..parameters import check_parameters, one_of
-from .base import ALL, BoundKernel, Kernel, Rows, _is_same, require_kernel
+from .base import ALL, BoundKernel, Comparable, Kernel, Rows, _is_same, require_kernel
 from .column_names import find_positions, name_columns
+from .sharing import bind_once, once
 
 MAX_CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many rows
 
@@ -42,7 +43,7 @@ class Normalized(Kernel):
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
         """Bind the kernel and note the lengths of its rows."""
-        bound = self.kernel.bind(X, rng, sample_weight)
+        bound = bind_once(self.kernel, X, rng, sample_weight)
         return BoundNormalized(bound, _inverse_lengths(bound.diag(), self.kernel), self.kernel)
 
 
@@ -143,10 +144,11 @@ class Preprocessed(Kernel):
         for kernel, rng in zip(kernels, rngs, strict=True):
             known = next((each for each in fitted if _is_same(each[0], kernel.transformer)), None)
             if known is None:
-                known = (kernel.transformer, *kernel._transform_rows(X, rng))
+                what = ("transformed rows", Comparable(kernel.transformer))
+                known = (kernel.transformer, *once(what, X, partial(kernel._transform_rows, X), rng))
                 if not _unseeded(kernel.transformer):
                     fitted.append(known)
-            bound.append(BoundPreprocessed(known[1], kernel.kernel.bind(known[2], rng, sample_weight)))
+            bound.append(BoundPreprocessed(known[1], bind_once(kernel.kernel, known[2], rng, sample_weight)))
         return bound
 
     def _transform_rows(self, X: Any, rng: np.random.Generator) -> tuple[Any, Any]:
@@ -293,16 +295,16 @@ class OnColumns(Kernel):
         selector: Any = list(positions)
         if positions == tuple(range(positions[0], positions[0] + len(positions))):
             selector = slice(positions[0], positions[-1] + 1)  # a view, not a copy
-        part = X[:, selector]
+        part = once(("columns", positions), X, lambda _: X[:, selector])
         if self.missing == "error":
-            return BoundOnColumns(self.kernel.bind(part, rng, sample_weight), selector)
+            return BoundOnColumns(bind_once(self.kernel, part, rng, sample_weight), selector)
         present = _find_present(part)
         if not present.any():
             raise ValueError(f"No row has values in the columns {self.source} of OnColumns; drop this kernel.")
         weight = np.ones(X.shape[0]) if sample_weight is None else sample_weight
         if not present.all():
-            part, weight = part[present], weight[present]
-        inner = self.kernel.bind(part, rng, None if sample_weight is None else weight)
+            part, weight = once("present rows", part, lambda _: part[present]), weight[present]
+        inner = bind_once(self.kernel, part, rng, None if sample_weight is None else weight)
         center, center_weight = _center_of_mass(weight, rng)
         return BoundWithMissing(inner, selector, _number_present(present), center, center_weight)
 

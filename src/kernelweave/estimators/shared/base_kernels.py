@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from ...kernels.base import BoundKernel
 from ...kernels.features import FeatureMap
 from ...kernels.library import Entry, KernelLibrary
 from ...kernels.manifold import count_landmarks
+from ...kernels.sharing import once
 from ...kernels.spectral import count_vectors, eigenbasis
 from .memory import require_memory
 from .sample import Sample, bind
@@ -133,16 +135,17 @@ def find_eigenvectors(
         require_memory(COPIES * 8 * n_rows**2, what, 'Pass n_landmarks="auto", or a number.')
     key = (recipe, design.basis, n_vectors, n_landmarks, design.landmarks)
     if key not in known:
-        known[key] = eigenbasis(
+        find = partial(
+            eigenbasis,
             known[recipe],
             sample.X,
             n_vectors,
             kind=design.basis,
             n_landmarks=n_landmarks,
             landmarks=design.landmarks,
-            rng=rng,
             recipe=recipe,
         )
+        known[key] = once(("eigenvectors", *key), known[recipe], lambda stream: find(rng=stream), rng)
     basis, V = known[key]
     names = [f"eigenvector {k}" for k in range(V.shape[1])]
     return [Vectors(Entry("eigenvectors", recipe), basis, V, names)]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from ...kernels.base import ALL, BoundKernel
+from ...kernels.base import BoundKernel
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.checks import remedy, require_finite, require_symmetric
+from ...kernels.sharing import once, whole_block, whole_factor
 from ...solvers.machines.kernel_stack import Factor, Member
 
 MIN_VARIATION = 1e-12  # of the mean diagonal: a kernel that varies by less says nothing
@@ -104,7 +107,7 @@ def stack_kernels(
         name = bound.entries[p].name
         Z, K = _read_values(kernel.restrict(rows) if by_means and rows is not None else kernel, among)
         if by_means:
-            diagonal, means = _find_means(kernel, share)
+            diagonal, means = once("diagonal and means", kernel, partial(_find_means, kernel, share), None, share)
         else:
             diagonal = K.diagonal() if Z is None else np.einsum("ij,ij->i", Z, Z)
             means = K @ share if Z is None else Z @ (share @ Z)
@@ -148,12 +151,12 @@ def stack_kernels(
 
 def _read_values(kernel: BoundKernel, rows: np.ndarray | None) -> tuple[np.ndarray | None, np.ndarray]:
     """Return a kernel at some rows, all by default, as a factor and an empty matrix, or as none and the matrix."""
-    Z = kernel.factor()
+    Z = whole_factor(kernel)
     if Z is not None:
         return Z if rows is None else Z[rows], np.empty((0, 0))
-    return None, kernel.block(ALL if rows is None else rows, ALL if rows is None else rows)
+    return None, whole_block(kernel) if rows is None else kernel.block(rows, rows)
 
 
-def _find_means(kernel: BoundKernel, share: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _find_means(kernel: BoundKernel, share: np.ndarray, _: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the diagonal of a kernel, and its weighted mean over the rows at each row."""
     return kernel.diag().astype(np.float64, copy=False), kernel.products(share[:, None])[:, 0]
