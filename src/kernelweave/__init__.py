@@ -7,6 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .estimators.auto.classifier import AutoKernelClassifier
+    from .estimators.auto.regressor import AutoKernelRegressor
     from .estimators.cg_boost import CGBoostClassifier
     from .estimators.cg_boost_path import CGBoostClassifierCV, cg_boost_path
     from .estimators.cg_boost_regressor import CGBoostRegressor
@@ -74,6 +76,8 @@ __all__ = [
     "LearnedKernelRegressor",
     "HarmonicClassifier",
     "HarmonicRegressor",
+    "AutoKernelClassifier",
+    "AutoKernelRegressor",
     # kernel learners
     "LabelAwareKernelLearner",
     "AlignedKernelLearner",
@@ -125,6 +129,8 @@ _HOME = {
     "LearnedKernelRegressor": "estimators.learned_kernel_svm",
     "HarmonicClassifier": "estimators.harmonic",
     "HarmonicRegressor": "estimators.harmonic",
+    "AutoKernelClassifier": "estimators.auto.classifier",
+    "AutoKernelRegressor": "estimators.auto.regressor",
     "LabelAwareKernelLearner": "estimators.kernel_learners",
     "AlignedKernelLearner": "estimators.kernel_learners",
     "OrderedSpectralKernelLearner": "estimators.kernel_learners",

@@ -36,8 +36,9 @@ References
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
@@ -151,6 +152,20 @@ class Forest:
         self.column = column
         self.threshold = threshold
         self.child = child
+
+    @classmethod
+    def from_trees(cls, trees: Sequence[Any], values: Sequence[np.ndarray]) -> tuple[Forest, np.ndarray]:
+        """Return scikit-learn's trees as arrays, and the values of their nodes in the order of these.
+
+        Parameters
+        ----------
+        trees : sequence of scikit-learn's trees
+        values : sequence of ndarray of shape (n_nodes, n_outputs)
+            Of the nodes of each tree.
+        """
+        parts = [_convert_tree(tree) for tree in trees]
+        in_order = [value[part.order] for value, part in zip(values, parts, strict=True)]
+        return _join_trees(parts), np.concatenate(in_order)
 
     @property
     def n_trees(self) -> int:
@@ -346,13 +361,9 @@ def _grow(X: Any, recipe: ForestKernel, rng: np.random.Generator, sample_weight:
             _convert_tree(tree.fit(ranks, target, sample_weight=weight, check_input=False).tree_)
             for _ in range(recipe.n_trees)
         ]
-    depths, column, threshold, child = zip(*trees, strict=True)
-    sizes = np.array([len(nodes) for nodes in child])
-    roots = (np.cumsum(sizes) - sizes).astype(np.int32)
-    below = np.concatenate(child) + np.repeat(roots, sizes)
-    columns = np.concatenate(column)
-    thresholds = distinct.between(columns, np.concatenate(threshold))
-    return Forest(roots, np.array(depths), columns, thresholds, below)
+    forest = _join_trees(trees)
+    forest.threshold = distinct.between(forest.column, forest.threshold)
+    return forest
 
 
 def _limit_leaves(
@@ -415,8 +426,18 @@ def _rank_values(X: Any) -> tuple[Any, _Distinct]:
     return ranks, _Distinct(np.concatenate(found).astype(np.float64, copy=False), origin)
 
 
-def _convert_tree(tree: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
-    """Return depth, columns, thresholds and children of scikit-learn's tree: level by level, siblings side by side."""
+class _Tree(NamedTuple):
+    """A tree, its nodes level by level, siblings side by side; ``order`` are their numbers in scikit-learn's."""
+
+    depth: int
+    column: np.ndarray
+    threshold: np.ndarray
+    child: np.ndarray
+    order: np.ndarray
+
+
+def _convert_tree(tree: Any) -> _Tree:
+    """Return the arrays of scikit-learn's tree."""
     left, right = tree.children_left, tree.children_right
     levels = [np.zeros(1, dtype=np.intp)]
     while len(parents := levels[-1][left[levels[-1]] >= 0]):
@@ -428,4 +449,13 @@ def _convert_tree(tree: Any) -> tuple[int, np.ndarray, np.ndarray, np.ndarray]:
     column = np.where(is_inner, tree.feature[order], 0).astype(np.int32)
     threshold = np.where(is_inner, tree.threshold[order], np.inf)
     child = np.where(is_inner, place[left[order]], place[order])
-    return len(levels) - 1, column, threshold, child
+    return _Tree(len(levels) - 1, column, threshold, child, order)
+
+
+def _join_trees(trees: Sequence[_Tree]) -> Forest:
+    """Number the nodes through all trees."""
+    sizes = np.array([len(tree.child) for tree in trees])
+    roots = (np.cumsum(sizes) - sizes).astype(np.int32)
+    below = np.concatenate([tree.child for tree in trees]) + np.repeat(roots, sizes)
+    columns, thresholds = (np.concatenate([getattr(tree, name) for tree in trees]) for name in ("column", "threshold"))
+    return Forest(roots, np.array([tree.depth for tree in trees]), columns, thresholds, below)

@@ -76,7 +76,7 @@ class KernelEstimator(BaseEstimator):
         return self
 
     def __sklearn_is_fitted__(self) -> bool:
-        return "library_" in vars(self)
+        return "_kept" in vars(self)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -128,15 +128,15 @@ class KernelEstimator(BaseEstimator):
         X = self._read_new_rows(X)
         return self.expansion_.split(X) if split else self.expansion_(X)
 
-    def _keep(self, sample: Sample, library: KernelLibrary, *results: Any, **attributes: Any) -> Self:
+    def _keep(self, sample: Sample, library: KernelLibrary | None, *results: Any, **attributes: Any) -> Self:
         """Keep a model in one step, so that a fit that is interrupted leaves the estimator as it was.
 
         Parameters
         ----------
         sample : Sample
             What it was fitted to.
-        library : KernelLibrary
-            The kernels it was offered.
+        library : KernelLibrary or None
+            The kernels it was offered; None where it is made of other models.
         *results : dataclass instances
             Each field ``name`` is kept as ``name_``; a status by its name; those with the metadata ``kept=False`` not.
         **attributes
@@ -144,7 +144,7 @@ class KernelEstimator(BaseEstimator):
         """
         rows = sample.rows
         fitted: dict[str, Any] = {
-            "library_": library,
+            **({} if library is None else {"library_": library}),
             "n_features_in_": int(rows.X.shape[1]),
             "_dtypes": rows.dtypes,
             "_takes_missing": rows.takes_missing,

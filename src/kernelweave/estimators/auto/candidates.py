@@ -1,0 +1,221 @@
+"""The learners that are tried: those of kernelweave with nothing set, on several views, and scikit-learn's best known.
+
+A candidate is an estimator under a name. What it leaves open (``C="cv"``) it chooses by itself from all labelled rows;
+in the folds it is fitted with these choices, which `fix_choices` reads off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.sparse import issparse
+from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+
+from ...kernels.base import Kernel
+from ...kernels.cluster import ClusterKernel
+from ...kernels.pointwise import RBF, Linear
+from ...kernels.scaling import ColumnScaler, PowerScaler
+from ...kernels.wrappers import Preprocessed
+from ...model_selection import SemiSupervisedSplit
+from ...model_selection.semi_supervised import takes_unlabeled
+from ..cg_boost import CGBoostClassifier
+from ..cg_boost_regressor import CGBoostRegressor
+from ..harmonic import HarmonicClassifier, HarmonicRegressor
+from ..lapsvm import LapSVMClassifier
+from ..learned_kernel_svm import LearnedKernelClassifier, LearnedKernelRegressor
+from ..mkl import MKLClassifier, MKLRegressor
+from ..rkda import RKDAClassifier
+from ..shared.base import KernelEstimator
+from ..ssmk import SSMKClassifier, SSMKRegressor
+from ..tsvm import TSVMClassifier, TSVMMKLClassifier
+from .trees import TreesClassifier, TreesRegressor
+
+COSTS = tuple(np.logspace(-3, 2, 6))  # of logistic regression
+RIDGES = tuple(np.logspace(-3, 3, 7))
+N_SEARCH_FOLDS = 3
+MIN_SEARCH_ROWS = 10  # labelled rows, below which linear models take a middle cost
+CHOICES = ("C", "ratio", "weighting", "ramp")  # parameters that estimators choose by folds and keep as C_, ratio_, ...
+MIN_PROBABILITY = 1e-6  # in a logarithm
+NARROW = 10.0  # times the usual width of a cluster kernel's base: clusters must be resolved
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A learner under a name.
+
+    Attributes
+    ----------
+    name : str
+    estimator : estimator
+        Not fitted.
+    cost : float
+        About how long a fit takes, relative to the others; cheap ones are tried first where time is limited.
+    uses_unlabeled : bool
+        Whether unlabelled rows tell it more than the scales of columns and kernels.
+    """
+
+    name: str
+    estimator: Any
+    cost: float = 1.0
+    uses_unlabeled: bool = False
+
+    @property
+    def is_certified(self) -> bool:
+        """Whether it is a model of kernelweave, with a certificate."""
+        return isinstance(self.estimator, KernelEstimator)
+
+
+def read_candidates(given: Any, X: Any, n_labeled: int, task: str, owner: str) -> list[Candidate]:
+    """Return the candidates that a parameter means, for such rows.
+
+    Parameters
+    ----------
+    given : "all", "kernels", or a list of names, estimators and (name, estimator)
+    X : array or CSR of shape (n_rows, n_features)
+    n_labeled : int
+    task : {"classes", "numbers"}
+    owner : str
+        Who asks, for messages.
+    """
+    known = {each.name: each for each in list_candidates(X, n_labeled, task)}
+    if isinstance(given, str):
+        if given not in ("all", "kernels"):
+            raise ValueError(
+                f'{owner} got candidates={given!r}; expected "all", "kernels", or a list of names and estimators.'
+            )
+        return [each for each in known.values() if given == "all" or each.is_certified]
+    if not isinstance(given, list | tuple) or not given:
+        raise ValueError(
+            f'{owner} got candidates={given!r}; expected "all", "kernels", or a list of names and estimators.'
+        )
+    return _name_candidates([_read_candidate(each, known, task, owner) for each in given], owner)
+
+
+def list_candidates(X: Any, n_labeled: int, task: str) -> list[Candidate]:
+    """Return all candidates for such rows: first those of kernelweave, then scikit-learn's."""
+    return _list_classifiers(X, n_labeled) if task == "classes" else _list_regressors(X, n_labeled)
+
+
+def _list_classifiers(X: Any, n_labeled: int) -> list[Candidate]:
+    candidates = [
+        Candidate("MKL", MKLClassifier(), 1.0),
+        Candidate("LapSVM", LapSVMClassifier(), 3.0, True),
+        Candidate("LearnedKernel", LearnedKernelClassifier(), 4.0, True),
+        Candidate("TSVM", TSVMClassifier(), 3.0, True),
+        Candidate("TSVM-MKL", TSVMMKLClassifier(), 8.0, True),
+        Candidate("SSMK", SSMKClassifier(), 5.0, True),
+        Candidate("CG-Boost", CGBoostClassifier(), 1.0),
+        Candidate("harmonic", HarmonicClassifier(), 0.1, True),
+        Candidate("RKDA", RKDAClassifier(), 0.1),
+        Candidate("SVM", MKLClassifier(single_view(X)), 0.2),
+    ]
+    if not issparse(X):
+        view = single_view(X)
+        candidates += [
+            Candidate("LapSVM, one view", LapSVMClassifier(view, metric="kernel"), 1.0, True),
+            Candidate("cluster kernel", MKLClassifier(ClusterKernel(single_view(X, NARROW))), 0.5, True),
+        ]
+    return [
+        *candidates,
+        Candidate(
+            "logistic regression", _search_cost(X, n_labeled, LogisticRegression(max_iter=1000), "C", COSTS), 0.2
+        ),
+        Candidate("random forest", TreesClassifier(), 1.0),
+        Candidate("gradient boosting", TreesClassifier(boosted=True), 0.5),
+    ]
+
+
+def _list_regressors(X: Any, n_labeled: int) -> list[Candidate]:
+    return [
+        Candidate("MKL", MKLRegressor(), 1.0),
+        Candidate("LearnedKernel", LearnedKernelRegressor(), 4.0, True),
+        Candidate("SSMK", SSMKRegressor(), 5.0, True),
+        Candidate("CG-Boost", CGBoostRegressor(), 1.0),
+        Candidate("harmonic", HarmonicRegressor(), 0.1, True),
+        Candidate("SVM", MKLRegressor(single_view(X)), 0.2),
+        Candidate("ridge regression", _search_cost(X, n_labeled, Ridge(), "alpha", RIDGES), 0.2),
+        Candidate("random forest", TreesRegressor(), 1.0),
+        Candidate("gradient boosting", TreesRegressor(boosted=True), 0.3),
+    ]
+
+
+def single_view(X: Any, multiple: float = 1.0) -> Kernel:
+    """Return one plain kernel: linear for sparse rows, else RBF on standardised columns."""
+    return Linear() if issparse(X) else Preprocessed(ColumnScaler(), RBF(multiple=multiple))
+
+
+def _search_cost(X: Any, n_labeled: int, model: Any, parameter: str, grid: Sequence[float]) -> Any:
+    """Return a linear model on columns after powers, its cost chosen by folds of the labelled rows."""
+    pipeline = make_pipeline(model) if issparse(X) else make_pipeline(PowerScaler(), model)
+    if n_labeled < MIN_SEARCH_ROWS:
+        return pipeline
+    target, scoring = ("classes", log_score) if is_classifier(model) else ("numbers", "neg_mean_squared_error")
+    cv = SemiSupervisedSplit(N_SEARCH_FOLDS, target=target, unlabeled=None, random_state=0)
+    grids = {f"{type(model).__name__.lower()}__{parameter}": list(grid)}
+    return GridSearchCV(pipeline, grids, scoring=scoring, cv=cv)
+
+
+def log_score(model: Any, X: Any, y: Any) -> float:
+    """Return the mean logarithm of the probability of the given classes, which need not be all that there are."""
+    probabilities = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
+    return float(np.log(np.maximum(probabilities, MIN_PROBABILITY)).mean())
+
+
+def _read_candidate(given: Any, known: dict[str, Candidate], task: str, owner: str) -> Candidate:
+    name, estimator = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
+    if isinstance(estimator, str):
+        if estimator not in known:
+            raise ValueError(f"{owner} has no candidate {estimator!r}; it has {', '.join(map(repr, known))}.")
+        return known[estimator]
+    is_right = is_classifier if task == "classes" else is_regressor
+    if not isinstance(estimator, BaseEstimator) or not is_right(estimator):
+        kind = "classifiers" if task == "classes" else "regressors"
+        raise TypeError(f"{owner} takes {kind} and the names of its own candidates; got {estimator!r}.")
+    name = type(estimator).__name__ if name is None else str(name)
+    return Candidate(name, estimator, uses_unlabeled=takes_unlabeled(estimator))
+
+
+def _name_candidates(candidates: list[Candidate], owner: str) -> list[Candidate]:
+    """Refuse names that occur twice."""
+    names = [each.name for each in candidates]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ValueError(f"{owner} got several candidates called {twice[0]!r}; pass (name, estimator) pairs.")
+    return candidates
+
+
+def configure(estimator: Any, **options: Any) -> Any:
+    """Return a copy of an estimator with options that are not None, where it, or a step of it, leaves them at None.
+
+    ``class_prior`` takes the place of any other.
+    """
+    copied = clone(estimator)
+    for key, value in copied.get_params().items():
+        name = key.rpartition("__")[2]
+        if options.get(name) is not None and (value is None or name == "class_prior"):
+            copied.set_params(**{key: options[name]})
+    return copied
+
+
+def fix_choices(fitted: Any) -> Any:
+    """Return a copy of a fitted estimator, not fitted, in which what it chose by folds is given."""
+    if isinstance(fitted, GridSearchCV):
+        return clone(fitted.best_estimator_)
+    fixed, params = clone(fitted), fitted.get_params(deep=False)
+    if "learner" in params and hasattr(fitted, "learner_"):
+        fixed.set_params(learner=clone(fitted.learner_))
+    for name in CHOICES:
+        if isinstance(params.get(name), str) and hasattr(fitted, f"{name}_"):
+            fixed.set_params(**{name: getattr(fitted, f"{name}_")})
+    return fixed
+
+
+def final_model(fitted: Any) -> Any:
+    """Return what predicts: of a search the best model."""
+    return fitted.best_estimator_ if isinstance(fitted, GridSearchCV) else fitted

@@ -1,0 +1,381 @@
+r"""The classifier that tries many learners and combines them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ...labels import partition
+from ...model_selection.conformal import class_sets
+from ...model_selection.label_next import choose_rows_to_label
+from ...model_selection.suspects import rank_suspects
+from ...parameters import READ_LATER
+from ...solvers.result import Certificate, FitState, Status
+from ..shared.base import KernelEstimator
+from ..shared.outputs import labeled_accuracy
+from ..shared.sample import Sample, class_shares, class_weights, read_sample
+from .class_weights import ClassCombination, combine_classifiers, compare_supervised
+from .leaderboard import ErrorEstimate, PairedDifference, class_error, tabulate_trials
+from .members import Member, mix_probabilities
+from .run import AUTO_CONSTRAINTS, AutoOptions, describe, read_auto_options, read_groups, run_search, search_status
+from .search import SearchResult, Trial, find_best_certified
+from .trust import list_suspects, map_rows
+
+MIN_PROBABILITY = 1e-12  # in a logarithm
+
+
+class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
+    r"""Classify with a mixture of many learners, weighted by how well they predict rows they have not seen.
+
+    Every candidate is fitted to all rows, and again with the labels of some rows hidden: a held-out row stays as an
+    unlabelled one. Its decision values there say how they become probabilities :math:`p_m`, and the weights maximise
+
+    .. math:: \sum_{i \in L} v_i \log \sum_m w_m\, p_m(y_i \mid x_i) + \frac{\alpha}{M} \sum_m \log w_m
+        \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 ,
+
+    with :math:`v_i` the weights of rows. The prediction is the most probable class of :math:`\sum_m w_m p_m(x)`.
+
+    Parameters
+    ----------
+    candidates : "all", "kernels" or list, default="all"
+        ``"kernels"``: the learners of kernelweave, each with its defaults. ``"all"``: also scikit-learn's logistic
+        regression, random forest and gradient boosting, on labelled rows. A list holds names of these, estimators, or
+        pairs of a name and an estimator.
+    combine : {"stack", "best"}, default="stack"
+        ``"stack"``: the mixture. ``"best"``: the candidate with the smallest log loss on held-out rows.
+    n_repeats : int, default=2
+        How often rows are dealt to five folds at most; fewer where the weights have settled.
+    max_time : float, optional
+        Seconds. Cheap candidates come first, and those that would take too long are left out. None: no limit.
+    class_prior : None, float or dict, default=None
+        Shares of the classes among unlabelled rows, where they are known: that of ``classes_[1]``, or {class: share}.
+        None: those of the labelled rows.
+    class_weight : None, "balanced" or dict, default=None
+        Weights of classes, in the candidates that take them and in the weights of the mixture.
+    unlabeled : "auto" or marker, default="auto"
+        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+    n_jobs : int, optional
+        Candidates that are fitted at the same time; used where there is no ``max_time``.
+    callback : callable, optional
+        ``callback(state)`` before each step, with a :class:`FitState` whose ``phase`` says what comes next; a true
+        return value ends the search, and what was tried so far is combined.
+    verbose : int, default=0
+        1 shows progress.
+    random_state : int, RandomState or None, default=None
+        Seed of folds, and of whatever candidates draw at random.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    members_ : list of Member
+        Name, fitted model, weight and scaling of each model in the mixture.
+    leaderboard_ : list of dict
+        All candidates, the largest weight first: error and log loss on held-out rows, standard error, weight, seconds,
+        size (kernel values, leaves or coefficients of a prediction), whether unlabelled rows are used, status.
+    error_ : ErrorEstimate or None
+        Share of wrong classes among held-out rows, with a 95 % interval; scalings and weights were found without the
+        rows of the same fold. None where there were too few labels to hold some out.
+    unlabeled_helped_ : PairedDifference or None
+        The error of a mixture of learners that use labelled rows only, less ``error_``, with a 95 % interval.
+    transduction_ : ndarray of shape (n_samples,)
+        The given label on labelled rows, the predicted one on the others.
+    label_distributions_ : ndarray of shape (n_samples, n_classes)
+        Probabilities of the classes; those of labelled rows are 0 and 1.
+    oof_rows_ : ndarray of shape (n_tested,)
+        The labelled rows that were held out.
+    oof_probabilities_ : ndarray of shape (n_tested, n_classes)
+        Of the mixture, without having seen their labels.
+    best_estimator_ : estimator
+        The best single model with a certificate, fitted to all rows.
+    objective_, certificate_ : float and Certificate
+        Of the problem of the weights, minimised. Members have certificates of their own (``members_[k].model``).
+    status_ : Status
+    n_iter_ : int
+        Steps over the weights.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Only if ``X`` had names.
+
+    Notes
+    -----
+    Where fewer than eight rows can be held out, all candidates have the same weight, and ``error_`` is None. A class
+    with one label is never held out. Equal rows are held out together. An interrupt (Ctrl-C) ends the search, once a
+    candidate was tried: the model is made of what was tried so far, and ``status_`` says so.
+
+    References
+    ----------
+    L. Breiman. Stacked regressions. Machine Learning 24, 1996.
+    P. Smyth, D. Wolpert. Linearly combining density estimators via stacking. Machine Learning 36, 1999.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import AutoKernelClassifier
+    >>> X, species = load_iris(return_X_y=True)
+    >>> y = np.where(np.arange(150) % 5 == 0, species, -1)  # 30 labels, 120 unlabelled rows
+    >>> model = AutoKernelClassifier(["MKL", "LapSVM", "logistic regression"], random_state=0).fit(X, y)
+    >>> bool(np.mean(model.transduction_ == species) > 0.9), model.predict_proba(X[:2]).shape
+    (True, (2, 3))
+    """
+
+    _constraints = AUTO_CONSTRAINTS | dict.fromkeys(("class_prior", "class_weight", "unlabeled"), READ_LATER)
+
+    def __init__(
+        self,
+        candidates: Any = "all",
+        *,
+        combine: str = "stack",
+        n_repeats: int = 2,
+        max_time: float | None = None,
+        class_prior: Any = None,
+        class_weight: Any = None,
+        unlabeled: Any = "auto",
+        n_jobs: int | None = None,
+        callback: Callable[[FitState], object] | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ):
+        self.candidates = candidates
+        self.combine = combine
+        self.n_repeats = n_repeats
+        self.max_time = max_time
+        self.class_prior = class_prior
+        self.class_weight = class_weight
+        self.unlabeled = unlabeled
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Try the candidates, and combine them.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Labels; NaN, None and NA mark unlabelled rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether. Candidates that take no weights do without.
+        groups : array-like of shape (n_samples,), optional
+            Rows of one group are held out together.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        owner = type(self).__name__
+        sample = read_sample(self._read_rows(X, ("float64",)), partition(y, unlabeled=self.unlabeled), sample_weight)
+        shares = class_shares(owner, self.class_prior, sample.partition, ())
+        prior = None if shares is None else dict(zip(sample.partition.classes.tolist(), shares.tolist(), strict=True))
+        configured = {"class_weight": self.class_weight, "class_prior": prior}
+        options = read_auto_options(owner, "classes", self._parameters(), configured)
+        found, combination = search_classifiers(
+            sample, read_groups(groups, sample), options, self.class_weight, self._rng(), sample_weight is not None
+        )
+        return self._keep(
+            sample,
+            None,
+            summarize_classes(found, combination, sample, shares, options.combine),
+            _oof_codes=combination.codes,
+            _is_labeled=np.isin(np.arange(sample.n_given), sample.given.labeled),
+            _points=map_rows(sample.rows.X, seed=0),
+        )
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the classes, shape (n_samples, n_classes); rows sum to 1."""
+        return mix_probabilities(self.members_, self.class_factors_, self._read_new_rows(X))
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return log odds of ``classes_[1]`` for two classes, else log probabilities, shape (n_samples, n_classes)."""
+        logs = np.log(np.maximum(self.predict_proba(X), MIN_PROBABILITY))
+        return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of each row."""
+        codes = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[codes]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
+        return labeled_accuracy(self.predict(X), y, sample_weight, self.unlabeled, self.classes_)
+
+    def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return which classes are in a set that holds the true one with a probability of ``coverage``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        coverage : float, default=0.9
+
+        Returns
+        -------
+        ndarray of bool, shape (n_samples, n_classes)
+            All classes where too few rows were held out for such a coverage.
+        """
+        return class_sets(self.predict_proba(X), self.oof_probabilities_, self._oof_codes, coverage)
+
+    def suspect_labels(self, n: int | None = None) -> list[dict[str, Any]]:
+        """Return given labels that predictions of held-out rows contradict, the most doubtful first.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many; all that were held out by default.
+
+        Returns
+        -------
+        list of dict
+            ``row``, ``given``, ``suggested`` (the most probable other class), ``score`` (larger is more doubtful).
+        """
+        check_is_fitted(self)
+        suspects = rank_suspects(self.oof_probabilities_, self._oof_codes)
+        suggested = self.classes_[suspects.suggestions.astype(np.intp)]
+        return list_suspects(suspects, self.oof_rows_, self.classes_[self._oof_codes], suggested, n)
+
+    def label_next(self, n: int = 10) -> np.ndarray:
+        """Return the numbers of unlabelled rows that are worth labelling: uncertain ones, far from one another.
+
+        Parameters
+        ----------
+        n : int, default=10
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            All of them, where there are fewer.
+        """
+        check_is_fitted(self)
+        labeled = np.flatnonzero(self._is_labeled)
+        n = min(n, len(self._is_labeled) - len(labeled)) if isinstance(n, int) else n
+        if n == 0:
+            return np.empty(0, dtype=np.intp)
+        return choose_rows_to_label(self.label_distributions_, self._points, n, labeled=labeled, random_state=0)
+
+    def refit_single(self) -> Any:
+        """Return the best single model with a certificate, fitted to all rows, where a small model is wanted."""
+        check_is_fitted(self)
+        return copy.deepcopy(self.best_estimator_)
+
+    def explain(self) -> str:
+        """Return what was learned, in plain words."""
+        check_is_fitted(self)
+        return describe(self.members_, self.error_, self.unlabeled_helped_, self.leaderboard_, "Share of wrong classes")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AutoClasses:
+    """A field `name` is kept as the attribute `name_`."""
+
+    classes: np.ndarray
+    members: list[Member]
+    class_factors: np.ndarray
+    leaderboard: list[dict[str, Any]]
+    error: ErrorEstimate | None
+    unlabeled_helped: PairedDifference | None
+    transduction: np.ndarray
+    label_distributions: np.ndarray
+    oof_rows: np.ndarray
+    oof_probabilities: np.ndarray
+    best_estimator: Any
+    objective: float
+    certificate: Certificate
+    status: Status
+    n_iter: int
+
+
+def search_classifiers(
+    sample: Sample,
+    groups: np.ndarray | None,
+    options: AutoOptions,
+    class_weight: Any,
+    rng: np.random.Generator,
+    weighted: bool,
+) -> tuple[SearchResult, ClassCombination]:
+    """Try the candidates, and combine them."""
+    labels, known = sample.partition, sample.labeled_weight
+    weight = known * class_weights(class_weight, labels, known)
+
+    def losses(values: np.ndarray, held: np.ndarray) -> np.ndarray:
+        guessed = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return weight[held] * (guessed != labels.codes[held])
+
+    def combine(trials: Sequence[Trial]) -> ClassCombination:
+        return combine_classifiers(trials, sample, weight, options.combine)
+
+    found = run_search(sample, groups, options, losses, lambda trials: combine(trials).weights, rng, weighted=weighted)
+    return found, combine(found.trials)
+
+
+def summarize_classes(
+    found: SearchResult, combination: ClassCombination, sample: Sample, shares: np.ndarray | None, combine: str
+) -> AutoClasses:
+    """Return all that is known after a search."""
+    trials, tested, labels = found.trials, combination.tested, sample.partition
+    known = np.bincount(labels.codes, weights=sample.labeled_weight) / sample.labeled_weight.sum()
+    factors = np.ones(labels.n_classes) if shares is None else shares / known
+    members = [
+        Member(trials[k].candidate.name, trials[k].fitted.model, float(combination.weights[k]), scaling)
+        for k, scaling in combination.scalings.items()
+    ]
+    wrong = combination.probabilities.argmax(axis=1) != combination.codes
+    distributions = distribute(members, factors, sample)
+    losses, scores = judge_trials(found, combination, labels.codes, sample.labeled_weight)
+    transduction = labels.classes[distributions.argmax(axis=1)]
+    transduction[sample.given.labeled] = sample.given.labels
+    rows = sample.kept[labels.labeled[tested.places]]
+    return AutoClasses(
+        classes=labels.classes.copy(),
+        members=members,
+        class_factors=factors,
+        leaderboard=tabulate_trials(found, losses, scores, combination.weights),
+        error=class_error(wrong, tested.weight) if len(wrong) else None,
+        unlabeled_helped=compare_supervised(combination, trials, combine),
+        transduction=transduction,
+        label_distributions=distributions,
+        oof_rows=rows,
+        oof_probabilities=combination.probabilities,
+        best_estimator=find_best_certified(trials, scores),
+        objective=combination.result.objective,
+        certificate=combination.result.certificate,
+        status=search_status(found, combination.result),
+        n_iter=combination.result.n_iter,
+    )
+
+
+def distribute(members: list[Member], factors: np.ndarray, sample: Sample) -> np.ndarray:
+    """Return the probabilities of the classes at all rows given; 0 and 1 at labelled ones."""
+    given = sample.given
+    out = np.zeros((sample.n_given, len(factors)))
+    out[given.labeled, np.searchsorted(sample.partition.classes, given.labels)] = 1.0
+    if given.n_unlabeled:
+        out[given.unlabeled] = mix_probabilities(members, factors, sample.rows.X[given.unlabeled])
+    return out
+
+
+def judge_trials(
+    found: SearchResult, combination: ClassCombination, codes: np.ndarray, weight: np.ndarray
+) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], dict[str, float]]:
+    """Return which held-out rows each candidate got wrong, with their weights, and its log loss; both by name."""
+    losses, scores = {}, {}
+    for k, trial in enumerate(found.trials):
+        if not trial.values:
+            continue
+        decision, places = trial.average(len(codes))
+        guessed = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
+        wrong = (guessed != codes[places]).astype(float)
+        if k in combination.logs:
+            logs = combination.logs[k]
+            wrong = (logs.argmax(axis=1) != combination.codes).astype(float)
+            own = logs[np.arange(len(logs)), combination.codes]
+            scores[trial.candidate.name] = -float(np.average(own, weights=combination.tested.weight))
+        losses[trial.candidate.name] = wrong, weight[places]
+    return losses, scores

@@ -1,0 +1,152 @@
+"""What held-out rows say: a table of the candidates, the error of all together, and whether unlabelled rows helped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+from .search import SearchResult
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class ErrorEstimate:
+    """An error on rows that were held out, with its interval.
+
+    Attributes
+    ----------
+    value : float
+        Share of wrong classes, or root mean squared error.
+    low, high : float
+        Ends of the 95 % interval.
+    n_rows : int
+        How many rows were held out.
+    """
+
+    value: float
+    low: float
+    high: float
+    n_rows: int
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} (95 % interval {self.low:.3g} to {self.high:.3g}, {self.n_rows} held-out rows)"
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """The error without unlabelled rows less the error with them, on the same held-out rows.
+
+    Attributes
+    ----------
+    difference : float
+        Positive: unlabelled rows helped.
+    low, high : float
+        Ends of the 95 % interval.
+    """
+
+    difference: float
+    low: float
+    high: float
+
+    @property
+    def verdict(self) -> str:
+        """What the interval says."""
+        if self.low > 0:
+            return "unlabelled rows helped"
+        return "unlabelled rows hurt" if self.high < 0 else "no clear difference"
+
+    def __str__(self) -> str:
+        return f"{self.verdict}: {self.difference:+.3g} (95 % interval {self.low:+.3g} to {self.high:+.3g})"
+
+
+def tabulate_trials(
+    result: SearchResult,
+    losses: dict[str, tuple[np.ndarray, np.ndarray]],
+    scores: dict[str, float],
+    weights: np.ndarray,
+) -> list[dict[str, Any]]:
+    """Return a record for each candidate, the largest weight first.
+
+    Parameters
+    ----------
+    result : SearchResult
+    losses : dict of (losses, weights)
+        Of the rows that each candidate was tested on, by name.
+    scores : dict of float
+        Log loss, or mean squared error relative to the variance, by name.
+    weights : ndarray of shape (n_trials,)
+    """
+    records: list[dict[str, Any]] = []
+    for trial, weight in zip(result.trials, weights, strict=True):
+        name = trial.candidate.name
+        error, standard_error = weighted_mean(*losses[name]) if name in losses else (np.nan, np.nan)
+        records.append(
+            {
+                "candidate": name,
+                "error": error,
+                "standard_error": standard_error,
+                "log_loss": scores.get(name, np.nan),
+                "weight": float(weight),
+                "seconds": round(trial.seconds, 3),
+                "size": model_size(trial.fitted.model),
+                "uses_unlabeled": trial.candidate.uses_unlabeled,
+                "status": "out of the race" if trial.is_out else "tested" if trial.values else "not tested",
+            }
+        )
+    records.sort(key=lambda record: (-record["weight"], np.nan_to_num(record["error"], nan=np.inf)))
+    nothing: dict[str, Any] = dict.fromkeys(("error", "standard_error", "log_loss"), np.nan)
+    nothing |= {"weight": 0.0, "seconds": 0.0, "size": 0, "uses_unlabeled": False}
+    for name, why in result.failures.items():
+        if all(record["candidate"] != name for record in records):
+            records.append({"candidate": name, **nothing, "status": f"failed: {why}"})
+    return records + [{"candidate": name, **nothing, "status": "no time"} for name in result.skipped]
+
+
+def model_size(model: Any) -> int:
+    """Return how many kernel values, leaves or coefficients a prediction is made of; 0 where that is not known."""
+    if hasattr(model, "n_evaluations_"):
+        return int(model.n_evaluations_)
+    if hasattr(model, "values_"):
+        return len(model.values_)
+    last = model[-1] if hasattr(model, "steps") else model
+    return int(np.size(last.coef_)) if hasattr(last, "coef_") else 0
+
+
+def weighted_mean(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]:
+    """Return a weighted mean and its standard error."""
+    share = weight / weight.sum()
+    mean = float(share @ values)
+    n_effective = 1.0 / float(share @ share)
+    deviation = np.sqrt(float(share @ np.square(values - mean)))
+    return mean, deviation / np.sqrt(max(n_effective - 1.0, 1.0))
+
+
+def class_error(wrong: np.ndarray, weight: np.ndarray) -> ErrorEstimate:
+    """Return the share of wrong classes with Wilson's interval."""
+    share = weight / weight.sum()
+    n = 1.0 / float(share @ share)
+    p, z = float(share @ wrong), float(norm.ppf(0.5 + CONFIDENCE / 2))
+    middle, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
+    unit = 1 + z**2 / n
+    return ErrorEstimate(
+        p, max(0.0, float((middle - half) / unit)), min(1.0, float((middle + half) / unit)), len(wrong)
+    )
+
+
+def number_error(residuals: np.ndarray, weight: np.ndarray) -> ErrorEstimate:
+    """Return the root mean squared error, with the interval of the mean of the squares."""
+    mean, standard_error = weighted_mean(np.square(residuals), weight)
+    half = float(norm.ppf(0.5 + CONFIDENCE / 2)) * standard_error
+    low, high = np.sqrt(max(0.0, mean - half)), np.sqrt(mean + half)
+    return ErrorEstimate(float(np.sqrt(mean)), float(low), float(high), len(residuals))
+
+
+def paired_difference(without: np.ndarray, with_them: np.ndarray, weight: np.ndarray) -> PairedDifference:
+    """Return the mean difference of two losses on the same rows, with its interval."""
+    mean, standard_error = weighted_mean(without - with_them, weight)
+    half = float(norm.ppf(0.5 + CONFIDENCE / 2)) * standard_error
+    return PairedDifference(mean, mean - half, mean + half)

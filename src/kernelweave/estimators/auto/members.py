@@ -1,0 +1,113 @@
+r"""Members of a combination: models whose decision values become probabilities, mixed by weights.
+
+.. math:: P(k \mid x) \propto \rho_k \sum_m w_m \, \mathrm{softmax}_k\big(z_m(x)\big) ,
+
+with the scalings :math:`z_m` of ``model_selection.scaling``, fitted to rows that the member has not seen, and
+:math:`\rho_k` the share of class k that the user gave over that of the labelled rows (1 where none was given).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...model_selection.scaling import (
+    Choice,
+    Scaling,
+    choose_scaling,
+    fit_temperature_scaling,
+    fit_vector_scaling,
+    log_probabilities,
+    most_probable,
+)
+from .trials import outputs
+
+UNTESTED_SLOPE = 2.0  # of a member that no row was held out for: the upper quartile has probability 0.73
+MIN_TESTED = 8  # held-out rows, below which scalings and weights are not fitted
+MIN_TESTED_CLASSES = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """A model in a combination.
+
+    Attributes
+    ----------
+    name : str
+    model : estimator
+    weight : float
+    scaling : Scaling or None
+        From decision values to log odds; None for numbers.
+    """
+
+    name: str
+    model: Any
+    weight: float
+    scaling: Scaling | None = None
+
+
+def mix_probabilities(members: Sequence[Member], factors: np.ndarray, X: Any) -> np.ndarray:
+    """Return the probabilities of the classes, shape (n_rows, n_classes).
+
+    Parameters
+    ----------
+    members : sequence of Member
+    factors : ndarray of shape (n_classes,)
+        What the probability of each class is multiplied by, before rows are brought to sum 1.
+    X : array or CSR of shape (n_rows, n_features)
+    """
+    total = np.zeros((X.shape[0], len(factors)))
+    for member in members:
+        if member.scaling is not None:
+            total += member.weight * np.exp(log_probabilities(member.scaling(outputs(member.model, X))))
+    total *= factors
+    return total / total.sum(axis=1, keepdims=True)
+
+
+def mix_numbers(members: Sequence[Member], X: Any) -> np.ndarray:
+    """Return the weighted mean of the members' predictions."""
+    return np.sum([member.weight * outputs(member.model, X) for member in members], axis=0)
+
+
+def is_testable(codes: np.ndarray) -> bool:
+    """Return whether held-out rows are enough to fit scalings and weights."""
+    return len(codes) >= MIN_TESTED and len(np.unique(codes)) >= MIN_TESTED_CLASSES
+
+
+def scale_out_of_fold(
+    decision: np.ndarray, codes: np.ndarray, weight: np.ndarray, parts: np.ndarray
+) -> tuple[Choice, np.ndarray]:
+    """Return the scaling, and log probabilities of rows by scalings of its kind that were fitted without their part.
+
+    Parameters
+    ----------
+    decision : ndarray of shape (n_rows,) for two classes, otherwise (n_rows, n_classes)
+        Of held-out rows.
+    codes, weight, parts : ndarray of shape (n_rows,)
+        Classes, weights, and which rows were held out together.
+    """
+    n_classes = 2 if decision.ndim == 1 else decision.shape[1]
+    if len(np.unique(codes)) == n_classes:
+        choice = choose_scaling(decision, codes, weight, parts)
+    else:  # a class that was never held out has no threshold of its own
+        choice = Choice(fit_temperature_scaling(decision, codes, weight), True, most_probable(decision))
+    fit = fit_temperature_scaling if choice.keeps_classes else fit_vector_scaling
+    logs = np.empty((len(codes), n_classes))
+    for part in np.unique(parts):
+        test = parts == part
+        others = decision[~test], codes[~test], weight[~test]
+        scaling = fit(*others) if len(np.unique(codes[~test])) > 1 else choice.scaling
+        logs[test] = log_probabilities(scaling(decision[test]))
+    return choice, logs
+
+
+def guess_scaling(decision: np.ndarray) -> Scaling:
+    """Return a scaling for a member that no row was held out for: thresholds stay, spreads become equal."""
+    n_columns = 1 if decision.ndim == 1 else decision.shape[1]
+    middle = 0.0 if decision.ndim == 1 else float(np.median(decision))
+    spread = float(np.median(np.abs(decision - middle))) or float(np.abs(decision - middle).max()) or 1.0
+    ones = np.ones(n_columns)
+    return Scaling(middle * ones, 2.0 * spread * ones, UNTESTED_SLOPE * ones, 0.0 * ones)

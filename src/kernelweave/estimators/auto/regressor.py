@@ -1,0 +1,261 @@
+r"""The regressor that tries many learners and combines them."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from ...labels import partition_targets
+from ...model_selection.conformal import number_intervals
+from ...model_selection.suspects import rank_suspect_numbers
+from ...solvers.result import Certificate, FitState, Status
+from ..shared.base import KernelEstimator
+from ..shared.outputs import labeled_r2
+from ..shared.sample import Sample, read_sample
+from .leaderboard import ErrorEstimate, PairedDifference, number_error, tabulate_trials
+from .members import Member, mix_numbers
+from .number_weights import NumberCombination, combine_regressors, compare_supervised
+from .run import AUTO_CONSTRAINTS, AutoOptions, describe, read_auto_options, read_groups, run_search, search_status
+from .search import SearchResult, Trial, find_best_certified
+from .trust import list_suspects
+
+
+class AutoKernelRegressor(RegressorMixin, KernelEstimator):
+    r"""Predict numbers with a mean of many learners, weighted by how well they predict rows they have not seen.
+
+    As in :class:`AutoKernelClassifier`, each candidate is fitted to all rows and to rows of which some labels are
+    hidden. With its predictions :math:`f_m` of held-out rows, the weights solve
+
+    .. math:: \min_w \; \sum_{i \in L} v_i \Big(y_i - \sum_m w_m f_m(x_i)\Big)^2 + \rho \sum_m \Big(w_m - \frac1M\Big)^2
+        \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 .
+
+    Parameters
+    ----------
+    candidates : "all", "kernels" or list, default="all"
+        As in :class:`AutoKernelClassifier`; ``"all"`` adds ridge regression, a random forest and gradient boosting.
+    combine : {"stack", "best"}, default="stack"
+        ``"stack"``: the mean. ``"best"``: the candidate with the smallest squared error on held-out rows.
+    n_repeats, max_time, n_jobs, callback, verbose, random_state
+        As in :class:`AutoKernelClassifier`.
+
+    Attributes
+    ----------
+    members_, best_estimator_, status_, n_iter_, objective_, certificate_, n_features_in_, feature_names_in_
+        As in :class:`AutoKernelClassifier`.
+    leaderboard_ : list of dict
+        As in :class:`AutoKernelClassifier`; ``error`` is the root mean squared error, ``log_loss`` the mean squared
+        error in units of the variance.
+    error_ : ErrorEstimate or None
+        Root mean squared error of held-out rows, with a 95 % interval.
+    unlabeled_helped_ : PairedDifference or None
+        Mean squared error of a mean of learners that use labelled rows only, less that of all.
+    transduction_ : ndarray of shape (n_samples,)
+        The given number on labelled rows, the predicted one on the others.
+    oof_rows_, oof_predictions_ : ndarray of shape (n_tested,)
+        The labelled rows that were held out, and their predictions.
+
+    References
+    ----------
+    L. Breiman. Stacked regressions. Machine Learning 24, 1996.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import AutoKernelRegressor
+    >>> X = np.linspace(0, 6, 120)[:, None]
+    >>> y = np.where(np.arange(120) % 4 == 0, np.sin(X[:, 0]), np.nan)  # 30 numbers are known
+    >>> model = AutoKernelRegressor(["MKL", "harmonic", "ridge regression"], random_state=0).fit(X, y)
+    >>> model.score(X, np.sin(X[:, 0])) > 0.95
+    True
+    """
+
+    _constraints = AUTO_CONSTRAINTS
+
+    def __init__(
+        self,
+        candidates: Any = "all",
+        *,
+        combine: str = "stack",
+        n_repeats: int = 2,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        callback: Callable[[FitState], object] | None = None,
+        verbose: int = 0,
+        random_state: Any = None,
+    ):
+        self.candidates = candidates
+        self.combine = combine
+        self.n_repeats = n_repeats
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.callback = callback
+        self.verbose = verbose
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+        """Try the candidates, and combine them.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Numbers; NaN, None and NA mark unlabelled rows.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether. Candidates that take no weights do without.
+        groups : array-like of shape (n_samples,), optional
+            Rows of one group are held out together.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), {})
+        sample = read_sample(self._read_rows(X, ("float64",)), partition_targets(y), sample_weight)
+        found, combination = search_regressors(
+            sample, read_groups(groups, sample), options, self._rng(), sample_weight is not None
+        )
+        fit = summarize_numbers(found, combination, sample, options.combine)
+        return self._keep(sample, None, fit, _oof_targets=combination.targets)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted number of each row."""
+        return mix_numbers(self.members_, self._read_new_rows(X))
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
+        return labeled_r2(self.predict(X), y, sample_weight)
+
+    def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
+        """Return the ends of an interval that holds the true number with a probability of ``coverage``.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+        coverage : float, default=0.9
+
+        Returns
+        -------
+        ndarray of shape (n_samples, 2)
+            Infinite where too few rows were held out for such a coverage.
+        """
+        return number_intervals(self.predict(X), self.oof_predictions_ - self._oof_targets, coverage)
+
+    def suspect_labels(self, n: int | None = None) -> list[dict[str, Any]]:
+        """Return given numbers that predictions of held-out rows contradict, the most doubtful first.
+
+        Parameters
+        ----------
+        n : int, optional
+            How many; all that were held out by default.
+
+        Returns
+        -------
+        list of dict
+            ``row``, ``given``, ``suggested`` (the prediction), ``score`` (residual in units of the usual one).
+        """
+        check_is_fitted(self)
+        suspects = rank_suspect_numbers(self.oof_predictions_, self._oof_targets)
+        return list_suspects(suspects, self.oof_rows_, self._oof_targets, self.oof_predictions_, n)
+
+    def refit_single(self) -> Any:
+        """Return the best single model with a certificate, fitted to all rows, where a small model is wanted."""
+        check_is_fitted(self)
+        return copy.deepcopy(self.best_estimator_)
+
+    def explain(self) -> str:
+        """Return what was learned, in plain words."""
+        check_is_fitted(self)
+        return describe(
+            self.members_, self.error_, self.unlabeled_helped_, self.leaderboard_, "Root mean squared error"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class AutoNumbers:
+    """A field `name` is kept as the attribute `name_`."""
+
+    members: list[Member]
+    leaderboard: list[dict[str, Any]]
+    error: ErrorEstimate | None
+    unlabeled_helped: PairedDifference | None
+    transduction: np.ndarray
+    oof_rows: np.ndarray
+    oof_predictions: np.ndarray
+    best_estimator: Any
+    objective: float
+    certificate: Certificate
+    status: Status
+    n_iter: int
+
+
+def search_regressors(
+    sample: Sample, groups: np.ndarray | None, options: AutoOptions, rng: np.random.Generator, weighted: bool
+) -> tuple[SearchResult, NumberCombination]:
+    """Try the candidates, and combine them."""
+    targets, weight = sample.partition.targets, sample.labeled_weight
+
+    def losses(values: np.ndarray, held: np.ndarray) -> np.ndarray:
+        return weight[held] * np.square(values - targets[held])
+
+    def combine(trials: Sequence[Trial]) -> NumberCombination:
+        return combine_regressors(trials, sample, options.combine)
+
+    found = run_search(sample, groups, options, losses, lambda trials: combine(trials).weights, rng, weighted=weighted)
+    return found, combine(found.trials)
+
+
+def summarize_numbers(found: SearchResult, combination: NumberCombination, sample: Sample, combine: str) -> AutoNumbers:
+    """Return all that is known after a search."""
+    trials, tested, labels = found.trials, combination.tested, sample.partition
+    members = [
+        Member(trial.candidate.name, trial.fitted.model, float(weight))
+        for trial, weight in zip(trials, combination.weights, strict=True)
+        if weight > 0
+    ]
+    residuals = combination.predictions - combination.targets
+    losses, scores = judge_trials(found, labels.targets, sample.labeled_weight)
+    transduction = np.empty(sample.n_given)
+    transduction[sample.given.labeled] = sample.given.targets
+    if sample.given.n_unlabeled:
+        transduction[sample.given.unlabeled] = mix_numbers(members, sample.rows.X[sample.given.unlabeled])
+    leaderboard = tabulate_trials(found, losses, scores, combination.weights)
+    for record in leaderboard:  # from mean squares to their roots; the deviation of a root by its derivative
+        root = np.sqrt(record["error"])
+        record["standard_error"], record["error"] = record["standard_error"] / (2 * root) if root > 0 else 0.0, root
+    rows = sample.kept[labels.labeled[tested.places]]
+    return AutoNumbers(
+        members=members,
+        leaderboard=leaderboard,
+        error=number_error(residuals, tested.weight) if len(residuals) else None,
+        unlabeled_helped=compare_supervised(combination, trials, combine),
+        transduction=transduction,
+        oof_rows=rows,
+        oof_predictions=combination.predictions,
+        best_estimator=find_best_certified(trials, scores),
+        objective=combination.result.objective,
+        certificate=combination.result.certificate,
+        status=search_status(found, combination.result),
+        n_iter=combination.result.n_iter,
+    )
+
+
+def judge_trials(
+    found: SearchResult, targets: np.ndarray, weight: np.ndarray
+) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], dict[str, float]]:
+    """Return squared errors of held-out rows, with weights, and their mean in units of the variance; both by name."""
+    losses, scores = {}, {}
+    variance = float(np.var(targets)) or 1.0
+    for trial in found.trials:
+        if trial.values:
+            predictions, places = trial.average(len(targets))
+            squares = np.square(predictions - targets[places])
+            losses[trial.candidate.name] = squares, weight[places]
+            scores[trial.candidate.name] = float(np.average(squares, weights=weight[places])) / variance
+    return losses, scores

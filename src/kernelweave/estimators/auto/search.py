@@ -1,0 +1,294 @@
+"""The search: every candidate is fitted and held-out rows are predicted, as far as time allows.
+
+It has stages. First each candidate is fitted to all labels and predicts two folds; then those that are clearly worse
+than the best are out of the race, and the others predict the remaining folds. Folds are repeated, with rows dealt anew,
+until the weights of the candidates have settled. Where no time limit binds, what is found depends on the seed alone,
+not on ``n_jobs``.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from joblib import Parallel, delayed
+
+from ...kernels.sharing import shared_bindings
+from ..shared.fold_choice import clearly_better
+from ..shared.sample import Sample
+from .candidates import Candidate, configure
+from .trials import FAILURES, Fitted, Fold, average_repeats, fit_candidate, hold_out
+
+N_RACING_FOLDS = 2
+RACING_DEVIATIONS = 2.0  # standard errors by which a candidate out of the race is worse than the best
+TIME_SHARE = 0.9  # of the limit; the rest is for predictions
+FOLD_SHARE = 0.5  # of the time of a fit to all labels that a fit in a fold is expected to take
+MAX_MOVED = 0.1  # sum of the changes of weights by a repeat, below which they have settled
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """What is known of a candidate.
+
+    Attributes
+    ----------
+    fitted : Fitted
+    values : tuple of (held, outputs)
+        Of each fold: places of the held-out rows among the labelled ones, and outputs there.
+    seconds : float
+        Of all fits.
+    is_out : bool
+        Whether it was clearly worse than the best after the first folds.
+    """
+
+    fitted: Fitted
+    values: tuple[tuple[np.ndarray, np.ndarray], ...] = ()
+    seconds: float = 0.0
+    is_out: bool = False
+
+    @property
+    def candidate(self) -> Candidate:
+        """Which candidate it is."""
+        return self.fitted.candidate
+
+    def average(self, n_labeled: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return the mean outputs of the rows that were held out, and their places among the labelled ones."""
+        return average_repeats(self.values, n_labeled)
+
+
+@dataclass(frozen=True, eq=False)
+class SearchOptions:
+    """How candidates are tried.
+
+    Attributes
+    ----------
+    configured : dict
+        Set on every candidate that has such a parameter.
+    weighted : bool
+        Whether rows have weights.
+    losses : callable
+        ``losses(outputs, held)`` of held-out rows, by their places among the labelled ones.
+    weigh : callable
+        ``weigh(trials)`` are the weights of candidates.
+    max_time, n_jobs
+        As the parameters of the estimators.
+    on_step : callable
+        ``on_step(text, share)`` before each step, with the share of the work that is done; a true answer stops.
+    """
+
+    configured: dict[str, Any]
+    weighted: bool
+    losses: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    weigh: Callable[[Sequence[Trial]], np.ndarray]
+    max_time: float | None = None
+    n_jobs: int | None = None
+    on_step: Callable[[str, float], bool] = lambda text, share: False
+
+
+@dataclass
+class Clock:
+    """Seconds since the start, and how long candidates take relative to what was expected."""
+
+    limit: float | None
+    started: float = field(default_factory=time.perf_counter)
+    pace: float = 0.0  # seconds that a candidate of cost 1 took, at most
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since the start."""
+        return time.perf_counter() - self.started
+
+    def allows(self, seconds: float) -> bool:
+        """Return whether so many seconds are left."""
+        return self.limit is None or self.elapsed + seconds <= TIME_SHARE * self.limit
+
+    def note(self, cost: float, seconds: float) -> None:
+        """Remember how long a candidate took."""
+        self.pace = max(self.pace, seconds / max(cost, 0.1))
+
+
+@dataclass(frozen=True, eq=False)
+class SearchResult:
+    """Trials in the order of candidates; why others failed; and what was left out for want of time."""
+
+    trials: list[Trial]
+    failures: dict[str, str]
+    skipped: list[str]
+    is_interrupted: bool = False
+
+
+class _InterruptedError(Exception):
+    """The callback, or the user, ended the search."""
+
+
+def try_candidates(
+    candidates: Sequence[Candidate],
+    sample: Sample,
+    repeats: Sequence[Sequence[Fold]],
+    seed: int,
+    options: SearchOptions,
+) -> SearchResult:
+    """Fit candidates to all labels, and predict held-out rows.
+
+    An interrupt ends the search: what is finished is returned, if there is something.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    sample : Sample
+    repeats : sequence of sequences of Fold
+        Empty where no rows can be held out.
+    seed : int
+    options : SearchOptions
+    """
+    state = _Search(list(candidates), sample, repeats, seed, options, Clock(options.max_time))
+    interrupted = False
+    with shared_bindings(seed):
+        try:
+            if options.n_jobs in (None, 1) or options.max_time is not None:
+                state.start()
+            else:
+                state.start_in_parallel()
+            state.trials = end_race(state.trials, options.losses)
+            if repeats:
+                state.finish_folds(repeats[0][N_RACING_FOLDS:], 0.5)
+            for folds in repeats[1:]:
+                before = options.weigh(state.trials)
+                state.finish_folds(folds, 0.8)
+                if np.abs(options.weigh(state.trials) - before).sum() <= MAX_MOVED:
+                    break
+        except (KeyboardInterrupt, _InterruptedError):
+            if not state.trials:
+                raise
+            interrupted = True
+    return state.result(interrupted)
+
+
+@dataclass
+class _Search:
+    """A search in progress."""
+
+    candidates: list[Candidate]
+    sample: Sample
+    repeats: Sequence[Sequence[Fold]]
+    seed: int
+    options: SearchOptions
+    clock: Clock
+    trials: list[Trial] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+
+    @property
+    def first_folds(self) -> Sequence[Fold]:
+        return self.repeats[0][:N_RACING_FOLDS] if self.repeats else []
+
+    def start(self) -> None:
+        """Fit candidates and predict the first folds; where time is limited, cheap ones come first."""
+        limited = self.options.max_time is not None
+        order = sorted(self.candidates, key=lambda each: each.cost) if limited else self.candidates
+        for k, each in enumerate(order):
+            if self.trials and not self.clock.allows((1.0 + FOLD_SHARE) * self.clock.pace * each.cost):
+                self.skipped.append(each.name)
+                continue
+            self._report(f"trying {each.name}", 0.5 * k / len(order))
+            started = self.clock.elapsed
+            try:
+                trial = start_trial(each, self.sample, self.seed, self.options)
+                self.clock.note(each.cost, self.clock.elapsed - started)
+                if self.clock.allows(len(self.first_folds) * FOLD_SHARE * trial.fitted.seconds):
+                    trial = add_folds(trial, self.sample, self.first_folds, self.options)
+                self.trials.append(trial)
+            except FAILURES as error:
+                self.failures[each.name] = str(error)
+
+    def start_in_parallel(self) -> None:
+        """Do the same in several processes; kernels are bound once in each of them."""
+        options = replace(self.options, losses=_nothing, weigh=_nothing, on_step=_nothing)  # these stay here
+        found = Parallel(self.options.n_jobs)(
+            delayed(_try_alone)(each, self.sample, self.first_folds, self.seed, options) for each in self.candidates
+        )
+        for each, outcome in zip(self.candidates, found, strict=True):
+            if isinstance(outcome, Trial):
+                self.trials.append(outcome)
+            else:
+                self.failures[each.name] = outcome
+
+    def finish_folds(self, folds: Sequence[Fold], share: float) -> None:
+        """Predict further folds with the candidates in the race, as far as time allows."""
+        for k, trial in enumerate(self.trials):
+            expected = len(folds) * FOLD_SHARE * trial.fitted.seconds
+            if trial.is_out or not folds or not trial.values or not self.clock.allows(expected):
+                continue
+            self._report(f"cross-validating {trial.candidate.name}", share + 0.3 * k / len(self.trials))
+            try:
+                self.trials[k] = add_folds(trial, self.sample, folds, self.options)
+            except FAILURES as error:
+                self.failures[trial.candidate.name] = str(error)
+                self.trials[k] = replace(trial, is_out=True)
+
+    def result(self, interrupted: bool) -> SearchResult:
+        """Return the trials in the order of candidates; refuse a search without any."""
+        if not self.trials:
+            name, why = next(iter(self.failures.items()))
+            raise ValueError(f"No candidate could be fitted. {name}: {why}")
+        place = {each.name: k for k, each in enumerate(self.candidates)}
+        in_order = sorted(self.trials, key=lambda trial: place[trial.candidate.name])
+        return SearchResult(in_order, self.failures, self.skipped, interrupted)
+
+    def _report(self, text: str, share: float) -> None:
+        if self.options.on_step(text, share):
+            raise _InterruptedError
+
+
+def start_trial(candidate: Candidate, sample: Sample, seed: int, options: SearchOptions) -> Trial:
+    """Fit a candidate to all labels."""
+    estimator = configure(candidate.estimator, random_state=seed, **options.configured)
+    fitted = fit_candidate(candidate, estimator, sample, options.weighted)
+    return Trial(fitted, seconds=fitted.seconds)
+
+
+def add_folds(trial: Trial, sample: Sample, folds: Sequence[Fold], options: SearchOptions) -> Trial:
+    """Predict the rows of some folds."""
+    started = time.perf_counter()
+    values = tuple((held, hold_out(trial.fitted, sample, held, options.weighted)) for held in folds)
+    seconds = trial.seconds + time.perf_counter() - started
+    return replace(trial, values=trial.values + values, seconds=seconds)
+
+
+def end_race(trials: Sequence[Trial], losses: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> list[Trial]:
+    """Mark the trials that are clearly worse than the best on the first folds; those without a fold stay."""
+    first = {k: trial.values[:N_RACING_FOLDS] for k, trial in enumerate(trials) if len(trial.values) >= N_RACING_FOLDS}
+    lost = {k: np.concatenate([losses(found, held) for held, found in values]) for k, values in first.items()}
+    if len(lost) < 2:
+        return list(trials)
+    best = min(lost.values(), key=lambda each: float(each.sum()))
+    return [
+        replace(trial, is_out=k in lost and clearly_better(best, lost[k], RACING_DEVIATIONS))
+        for k, trial in enumerate(trials)
+    ]
+
+
+def find_best_certified(trials: Sequence[Trial], scores: dict[str, float]) -> Any:
+    """Return the model with a certificate that has the smallest score; None where no candidate has one."""
+    certified = [trial for trial in trials if trial.candidate.is_certified]
+    if not certified:
+        return None
+    return min(certified, key=lambda trial: scores.get(trial.candidate.name, np.inf)).fitted.model
+
+
+def _try_alone(
+    candidate: Candidate, sample: Sample, folds: Sequence[Fold], seed: int, options: SearchOptions
+) -> Trial | str:
+    """Try one candidate in a process of its own; return why it failed, if it did."""
+    with shared_bindings(seed):
+        try:
+            return add_folds(start_trial(candidate, sample, seed, options), sample, folds, options)
+        except FAILURES as error:
+            return str(error)
+
+
+def _nothing(*given: Any) -> Any:
+    """Stand for a function that is not sent to other processes."""

@@ -1,0 +1,152 @@
+r"""Trees grown by scikit-learn on labelled rows, and kept as plain arrays: a model file holds no compiled objects.
+
+A forest predicts the mean over trees of the class shares (or the mean number) in the leaf that a row falls into;
+boosted trees a start value plus the sum of their leaves, which a softmax turns into probabilities.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import log_softmax
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin
+from sklearn.ensemble import (
+    GradientBoostingClassifier,
+    GradientBoostingRegressor,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from ...kernels.forest import Forest
+
+N_FOREST, N_BOOSTED = 300, 60  # trees; boosted ones for each class
+BOOSTING = {"n_estimators": N_BOOSTED, "max_depth": 3, "subsample": 0.7, "learning_rate": 0.1}
+MIN_PROBABILITY = 1e-6  # of a class that no tree has seen in a leaf
+
+
+class _Trees(BaseEstimator):
+    """Trees as arrays, and the values of their leaves.
+
+    Parameters
+    ----------
+    boosted : bool, default=False
+        Whether trees correct one another (gradient boosting) or are averaged (random forest).
+    class_weight, random_state
+        As in scikit-learn.
+    """
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _read(self, X: Any, *, reset: bool = False) -> Any:
+        return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+
+    def _sum_leaves(self, X: Any) -> np.ndarray:
+        """Return the sums of the leaves' values, shape (n_rows, n_outputs)."""
+        check_is_fitted(self, "forest_")
+        # scikit-learn compares thresholds with single precision
+        leaves = self.forest_.leaves(self._read(X).astype(np.float32).astype(np.float64))
+        out = np.tile(self.start_, (len(leaves), 1))
+        for k in range(leaves.shape[1]):
+            out += self.values_[leaves[:, k]]
+        return out
+
+
+class TreesClassifier(ClassifierMixin, _Trees):
+    """A random forest or boosted trees for classes, as plain arrays.
+
+    Parameters
+    ----------
+    boosted : bool, default=False
+    class_weight : None, "balanced" or dict, default=None
+        Of the forest.
+    random_state : int, RandomState or None, default=None
+    """
+
+    def __init__(self, *, boosted: bool = False, class_weight: Any = None, random_state: Any = None):
+        self.boosted = boosted
+        self.class_weight = class_weight
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the trees on labelled rows."""
+        X = self._read(X, reset=True)
+        if self.boosted:
+            grown = GradientBoostingClassifier(**BOOSTING, random_state=self.random_state).fit(X, y, sample_weight)
+            n_outputs = grown.estimators_.shape[1]
+            trees = [(tree.tree_, c) for stage in grown.estimators_ for c, tree in enumerate(stage)]
+            values = [_place(tree.value[:, 0, 0], c, n_outputs) * grown.learning_rate for tree, c in trees]
+            self.start_ = _log_shares(grown.init_.class_prior_)
+        else:
+            options = {"class_weight": self.class_weight, "random_state": self.random_state}
+            grown = RandomForestClassifier(N_FOREST, **options).fit(X, y, sample_weight)
+            trees = [(tree.tree_, 0) for tree in grown.estimators_]
+            shares = [tree.value[:, 0] for tree, _ in trees]
+            values = [value / value.sum(axis=1, keepdims=True) / len(shares) for value in shares]
+            self.start_ = np.zeros(len(grown.classes_))
+        self.forest_, self.values_ = Forest.from_trees([tree for tree, _ in trees], values)
+        self.classes_ = grown.classes_
+        return self
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return the probabilities of the classes, shape (n_samples, n_classes)."""
+        values = self._sum_leaves(X)
+        if not self.boosted:
+            values = values + MIN_PROBABILITY
+            return values / values.sum(axis=1, keepdims=True)
+        both = np.column_stack([np.zeros(len(values)), values]) if values.shape[1] == 1 else values
+        return np.exp(log_softmax(both, axis=1))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the most probable class of each row."""
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+class TreesRegressor(RegressorMixin, _Trees):
+    """A random forest or boosted trees for numbers, as plain arrays.
+
+    Parameters
+    ----------
+    boosted : bool, default=False
+    random_state : int, RandomState or None, default=None
+    """
+
+    def __init__(self, *, boosted: bool = False, random_state: Any = None):
+        self.boosted = boosted
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Grow the trees on labelled rows."""
+        X = self._read(X, reset=True)
+        if self.boosted:
+            grown = GradientBoostingRegressor(**BOOSTING, random_state=self.random_state).fit(X, y, sample_weight)
+            trees = [tree.tree_ for tree in grown.estimators_[:, 0]]
+            factor, self.start_ = grown.learning_rate, np.ravel(grown.init_.constant_).astype(np.float64)
+        else:
+            forest = RandomForestRegressor(N_FOREST, min_samples_leaf=2, random_state=self.random_state)
+            trees = [tree.tree_ for tree in forest.fit(X, y, sample_weight).estimators_]
+            factor, self.start_ = 1.0 / len(trees), np.zeros(1)
+        self.forest_, self.values_ = Forest.from_trees(trees, [factor * tree.value[:, 0] for tree in trees])
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted number of each row."""
+        return self._sum_leaves(X)[:, 0]
+
+
+def _place(values: np.ndarray, output: int, n_outputs: int) -> np.ndarray:
+    """Return the values of a tree's nodes as those of one of several outputs."""
+    out = np.zeros((len(values), n_outputs))
+    out[:, output] = values
+    return out
+
+
+def _log_shares(shares: np.ndarray) -> np.ndarray:
+    """Return the values that boosting starts from: log shares, of two classes their log odds."""
+    logs = np.log(shares)
+    return logs[1:] - logs[:1] if len(shares) == 2 else logs

@@ -1,0 +1,166 @@
+"""Trials of candidates: one fit to all labels, and fits to which the labels of some rows are hidden.
+
+A held-out row stays among the rows as an unlabelled one, which is what filling in labels means; learners that take no
+unlabelled rows get the labelled ones. Rows are the same in every fit, so all that kernels learn from rows alone is
+bound once (:func:`~kernelweave.kernels.sharing.shared_bindings`).
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import has_fit_parameter
+
+from ...labels import Partition, TargetPartition
+from ...model_selection import SemiSupervisedSplit
+from ...model_selection.calibration import decision_values
+from ...model_selection.semi_supervised import takes_unlabeled, write_labels
+from ..shared.sample import Sample
+from .candidates import Candidate, final_model, fix_choices
+
+N_FOLDS = 5
+MAX_SHARE_DISTINCT = 0.95  # of the labelled rows, above which hardly any are equal
+MIN_DISTINCT = 4 * N_FOLDS + 1  # labelled rows, below which folds of equal rows would be too coarse
+FAILURES = (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError)  # of a candidate: the others go on
+
+Fold = np.ndarray  # numbers of the labelled rows that are held out
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A candidate that was fitted to all labels.
+
+    Attributes
+    ----------
+    candidate : Candidate
+    model : estimator
+        Predicts.
+    fixed : estimator
+        Not fitted, with what the model chose by folds of its own.
+    seconds : float
+    """
+
+    candidate: Candidate
+    model: Any
+    fixed: Any
+    seconds: float
+
+
+def fit_candidate(candidate: Candidate, estimator: Any, sample: Sample, weighted: bool) -> Fitted:
+    """Fit an estimator to all labels."""
+    started = time.perf_counter()
+    found = fit_hidden(estimator, sample, np.empty(0, dtype=np.intp), weighted)
+    return Fitted(candidate, final_model(found), fix_choices(found), time.perf_counter() - started)
+
+
+def hold_out(fitted: Fitted, sample: Sample, held: np.ndarray, weighted: bool) -> np.ndarray:
+    """Return the outputs at labelled rows, by their places among these, of a model to which they are unlabelled."""
+    rows = sample.partition.labeled[held]
+    return outputs(fit_hidden(fitted.fixed, sample, rows, weighted), sample.X[rows])
+
+
+def fit_hidden(estimator: Any, sample: Sample, hidden: np.ndarray, weighted: bool) -> Any:
+    """Fit an estimator, which is changed by it, to all rows but without the labels of some; no word is printed.
+
+    Parameters
+    ----------
+    estimator : estimator
+    sample : Sample
+    hidden : ndarray
+        Numbers of rows.
+    weighted : bool
+        Whether rows have weights; learners that take none do without.
+    """
+    written = write_labels(estimator, sample.partition)
+    if takes_unlabeled(estimator):
+        rows, y = np.arange(sample.n_rows), written.hide(hidden)
+    else:
+        rows = np.setdiff1d(sample.partition.labeled, hidden)
+        y = sample.partition.labels[np.searchsorted(sample.partition.labeled, rows)]
+    X = sample.X if len(rows) == sample.n_rows else sample.X[rows]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return estimator.fit(X, y, **weight_arguments(estimator, sample.weight[rows] if weighted else None))
+
+
+def weight_arguments(estimator: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:
+    """Return the arguments that give weights to an estimator, if there are any and it takes them."""
+    if weight is None:
+        return {}
+    inner, prefix = estimator, ""
+    inner = inner.estimator if hasattr(inner, "estimator") else inner
+    if isinstance(inner, Pipeline):
+        prefix, inner = f"{inner.steps[-1][0]}__", inner.steps[-1][1]
+    return {f"{prefix}sample_weight": weight} if has_fit_parameter(inner, "sample_weight") else {}
+
+
+def outputs(model: Any, X: Any) -> np.ndarray:
+    """Return decision values of a classifier, predictions of a regressor."""
+    return decision_values(model, X) if hasattr(model, "classes_") else np.asarray(model.predict(X), dtype=np.float64)
+
+
+def make_folds(sample: Sample, groups: np.ndarray | None, rng: np.random.Generator) -> list[Fold]:
+    """Return the labelled rows, by their places among these, that are held out together; none where there are too few.
+
+    Whole groups are held out or, where many rows are equal, all equal ones. Rows without which a class would be lost
+    are in no fold.
+    """
+    part, seed = sample.partition, int(rng.integers(2**31))
+    fewest = _count_fewest(part)
+    if part.n_labeled < 4 or fewest < 1:
+        return []
+    equal = None if groups is not None else group_equal_rows(sample.X, part.labeled)
+    for together in (groups, equal, None):
+        if together is None and groups is not None:
+            return []
+        n_units = part.n_labeled if together is None else len(np.unique(together[part.labeled]))
+        with suppress(ValueError):
+            return _split(sample, min(N_FOLDS, n_units), together, seed)
+    return []
+
+
+def group_equal_rows(X: Any, labeled: np.ndarray) -> np.ndarray | None:
+    """Return groups that keep equal labelled rows together; None if hardly any are equal, or too few are distinct."""
+    rows = X[labeled]
+    if not isinstance(rows, np.ndarray):
+        return None
+    _, group_of = np.unique(rows, axis=0, return_inverse=True)
+    n_distinct = int(group_of.max()) + 1
+    if n_distinct > MAX_SHARE_DISTINCT * len(labeled) or n_distinct < MIN_DISTINCT:
+        return None
+    groups = np.arange(X.shape[0]) + n_distinct
+    groups[labeled] = group_of.ravel()
+    return groups
+
+
+def _split(sample: Sample, n_folds: int, groups: np.ndarray | None, seed: int) -> list[Fold]:
+    part = sample.partition
+    target = "classes" if isinstance(part, Partition) else "numbers"
+    splitter = SemiSupervisedSplit(n_folds, target=target, unlabeled=None, random_state=seed)
+    y = write_labels(None, part).y
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        tests = [test for _, test in splitter.split(np.empty(sample.n_rows), y, groups)]
+    return [np.searchsorted(part.labeled, test) for test in tests if len(test)]
+
+
+def _count_fewest(part: Partition | TargetPartition) -> int:
+    return int(np.bincount(part.codes).min()) if isinstance(part, Partition) else part.n_labeled
+
+
+def average_repeats(values: Sequence[tuple[np.ndarray, np.ndarray]], n_labeled: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return the mean of the outputs of each labelled row over all folds that held it out, and which rows there are."""
+    first = values[0][1]
+    total, times = np.zeros((n_labeled, *first.shape[1:])), np.zeros(n_labeled)
+    for held, found in values:
+        total[held] += found
+        times[held] += 1
+    tested = np.flatnonzero(times)
+    return (total[tested].T / times[tested]).T, tested
