@@ -47,6 +47,9 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         ``"kernels"``: the learners of kernelweave, each with its defaults. ``"all"``: also scikit-learn's logistic
         regression, random forest and gradient boosting, on labelled rows. A list holds names of these, estimators, or
         pairs of a name and an estimator.
+    kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
+        The library of the candidates that take several kernels and have none of their own, such as one of several
+        sources (:func:`table_library`, :func:`one_kernel_per_group`). None: their defaults.
     combine : {"stack", "best"}, default="stack"
         ``"stack"``: the mixture. ``"best"``: the candidate with the smallest log loss on held-out rows.
     n_repeats : int, default=2
@@ -131,6 +134,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         self,
         candidates: Any = "all",
         *,
+        kernels: Any = None,
         combine: str = "stack",
         n_repeats: int = 2,
         max_time: float | None = None,
@@ -143,6 +147,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         random_state: Any = None,
     ):
         self.candidates = candidates
+        self.kernels = kernels
         self.combine = combine
         self.n_repeats = n_repeats
         self.max_time = max_time
@@ -176,7 +181,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         sample = read_sample(self._read_rows(X, ("float64",)), partition(y, unlabeled=self.unlabeled), sample_weight)
         shares = class_shares(owner, self.class_prior, sample.partition, ())
         prior = None if shares is None else dict(zip(sample.partition.classes.tolist(), shares.tolist(), strict=True))
-        configured = {"class_weight": self.class_weight, "class_prior": prior}
+        configured = {"kernels": self.kernels, "class_weight": self.class_weight, "class_prior": prior}
         options = read_auto_options(owner, "classes", self._parameters(), configured)
         found, combination = search_classifiers(
             sample, read_groups(groups, sample), options, self.class_weight, self._rng(), sample_weight is not None

@@ -39,6 +39,9 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     ----------
     candidates : "all", "kernels" or list, default="all"
         As in :class:`AutoKernelClassifier`; ``"all"`` adds ridge regression, a random forest and gradient boosting.
+    kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
+        The library of the candidates that take several kernels and have none of their own, such as one of several
+        sources (:func:`table_library`, :func:`one_kernel_per_group`). None: their defaults.
     combine : {"stack", "best"}, default="stack"
         ``"stack"``: the mean. ``"best"``: the candidate with the smallest squared error on held-out rows.
     n_repeats, max_time, n_jobs, callback, verbose, random_state
@@ -81,6 +84,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         self,
         candidates: Any = "all",
         *,
+        kernels: Any = None,
         combine: str = "stack",
         n_repeats: int = 2,
         max_time: float | None = None,
@@ -90,6 +94,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         random_state: Any = None,
     ):
         self.candidates = candidates
+        self.kernels = kernels
         self.combine = combine
         self.n_repeats = n_repeats
         self.max_time = max_time
@@ -116,7 +121,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         self
         """
         self._check_parameters()
-        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), {})
+        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), {"kernels": self.kernels})
         sample = read_sample(self._read_rows(X, ("float64",)), partition_targets(y), sample_weight)
         found, combination = search_regressors(
             sample, read_groups(groups, sample), options, self._rng(), sample_weight is not None

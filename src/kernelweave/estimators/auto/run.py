@@ -23,6 +23,7 @@ from .trials import N_FOLDS, make_folds
 
 AUTO_CONSTRAINTS = {
     "candidates": READ_LATER,
+    "kernels": READ_LATER,
     "combine": one_of("stack", "best"),
     "n_repeats": COUNT,
     "max_time": NONE | POSITIVE,
