@@ -32,4 +32,5 @@ def numeric(write, n=80, n_labeled=60, seed=0):
 
 
 def fill(frame, cells, empty, on_stage=silent, **options):
-    return fill_labels(frame, cells, empty, LabelingOptions(**({"target": "y"} | options)), on_stage)
+    """Fill by a learner that is quick and takes classes and numbers, unless another is named."""
+    return fill_labels(frame, cells, empty, LabelingOptions(**({"target": "y", "learner": "SVM"} | options)), on_stage)

@@ -40,8 +40,9 @@ def table(tmp_path):
 
 
 def run(*arguments):
-    """Run the command in this process; return its exit code."""
-    sys.argv = ["kernelweave", *map(str, arguments)]
+    """Run the command in this process, by default with a learner that is quick; return its exit code."""
+    quick = ["--learner", "SVM"] if arguments[0] == "label" and "--learner" not in arguments else []
+    sys.argv = ["kernelweave", *map(str, arguments), *quick]
     try:
         main()
     except SystemExit as stop:
@@ -69,7 +70,7 @@ def test_label_fills_the_empty_cells_only(table, capsys):
         assert new[4] == old[4] or (old[4] == "" and new[4] in ("NA", "None"))
         assert (new[5] == "") == (old[4] != "")
     shown = capsys.readouterr().out
-    for word in ("30 rows labelled", "SVC", "majority class", "certificate: within", "left out: id"):
+    for word in ("30 rows labelled", "SVM", "majority class", "certificate of SVM: within", "left out: id"):
         assert word in shown
 
 
@@ -78,7 +79,7 @@ def test_the_record_repeats_the_run(table, tmp_path, capsys):
     printed = json.loads(capsys.readouterr().out)
     record = json.loads((tmp_path / "a.csv.json").read_text())
     assert printed == record
-    assert {"versions", "options", "columns", "certificate", "errors", "kernels"} <= set(record)
+    assert {"versions", "options", "columns", "errors", "leaderboard", "members", "best_certified"} <= set(record)
     seed = record["options"]["seed"]
     assert run("label", table, "--target", record["options"]["target"], "-o", tmp_path / "b.csv", "--seed", seed) == 0
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
@@ -121,6 +122,33 @@ def test_sources_groups_and_regression(tmp_path, capsys):
     assert run("label", path, "--target", "y", *options) == 0
     assert "regression (guessed)" in capsys.readouterr().out
     assert read(tmp_path / "in.labeled.csv")[0][-2:] == ["y_low", "y_high"]
+    assert run("label", path, "--target", "y", "--next", 3) == EXIT_CODES[ErrorCode.BAD_OPTION]
+    assert "--next is for classes, and 'y' holds numbers" in capsys.readouterr().err
+
+
+def test_probabilities_sets_suspects_and_rows_to_label_are_given_on_request(table, capsys):
+    options = ["--probabilities", "--coverage", "0.8", "--suspects", 2, "--next", 3, "--id", "id"]
+    assert run("label", table, "--target", "y", *options) == 0
+    after = read(table.with_name("in.labeled.csv"))
+    assert after[0][5:] == ["y_probability", "y_margin", "y_probability_NA", "y_probability_None", "y_set"]
+    for row in after[31:]:
+        assert float(row[7]) + float(row[8]) == pytest.approx(1.0, abs=1e-3)
+        assert row[4] in row[9].split("|")
+    record = json.loads(table.with_name("in.labeled.csv.json").read_text())
+    for each in record["suspects"] + record["next"]:
+        assert after[each["row"] - 1][0] == each["id"]["id"]  # the header is row 1
+    shown = capsys.readouterr().out
+    assert "given labels that the model contradicts most, by row of the file:" in shown
+    assert "rows of the file that are worth labelling next:" in shown
+    assert max(len(line) for line in shown.splitlines() if not line.startswith("written to")) <= 80
+
+
+def test_several_learners_are_shown_in_a_table(table, capsys):
+    assert run("label", table, "--target", "y", "--learner", "auto", "--time-limit", "2") == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in ("harmonic", "logistic regression", "LapSVM, one view", "weight"))
+    assert max(len(line) for line in shown.splitlines() if not line.startswith("written to")) <= 80
+    assert "\x1b" not in shown
 
 
 LABEL = ("label", "in.csv", "--target", "y")
@@ -292,7 +320,8 @@ def test_parquet_keeps_its_kind_and_the_digits_of_small_numbers(tmp_path, capsys
 
 
 def test_names_with_brackets_are_printed_as_they_are(table, capsys):
-    assert run("label", table, "--target", "y", "--source", "[/b]=x", "--source", "[red]=z,id") == 0
+    sources = ["--source", "[/b]=x", "--source", "[red]=z,id"]
+    assert run("label", table, "--target", "y", *sources, "--learner", "RKDA") == 0
     shown = capsys.readouterr().out
     assert "[/b]" in shown
     assert "Column 'id' of source '[red]' is left out" in shown
@@ -328,7 +357,8 @@ def test_blanks_around_labels_stay_in_given_cells_and_are_in_no_other(tmp_path, 
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_note_on_the_time_names_the_option(as_json, table, capsys):
-    assert run("label", table, "--target", "y", "--time-limit", "0.001", *["--json"] * as_json) == 0
+    options = ["--time-limit", "0.001", "--learner", "SSMK", *["--json"] * as_json]
+    assert run("label", table, "--target", "y", *options) == 0
     printed = capsys.readouterr()
     remedy = "Raise --time-limit, or accept this gap."
     assert (remedy in printed.err) is as_json  # standard output is for programs then
@@ -337,7 +367,8 @@ def test_a_note_on_the_time_names_the_option(as_json, table, capsys):
 
 
 def test_a_table_may_come_through_a_pipe_if_the_output_is_named(table, tmp_path):
-    command = [sys.executable, "-m", "kernelweave", "label", "/dev/stdin", "--target", "y", "-o", "out.csv"]
+    options = ["--target", "y", "-o", "out.csv", "--learner", "harmonic"]
+    command = [sys.executable, "-m", "kernelweave", "label", "/dev/stdin", *options]
     done = subprocess.run(command, input=table.read_bytes(), cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0
     assert len(read(tmp_path / "out.csv")) == N + 1
@@ -354,7 +385,8 @@ def test_predict_refuses_a_number_that_is_too_large(table, tmp_path, capsys):
 
 
 def start(table, out):
-    command = [sys.executable, "-m", "kernelweave", "label", str(table), "--target", "y", "-o", str(out)]
+    options = ["--target", "y", "-o", str(out), "--learner", "LapSVM"]
+    command = [sys.executable, "-m", "kernelweave", "label", str(table), *options]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
 
@@ -394,6 +426,11 @@ def test_a_kill_leaves_no_output_or_the_whole_one(table, tmp_path):
         (("--time-limit", "0"), "--time-limit 0 is not a positive number"),
         (("--time-limit", "nan"), "--time-limit nan is not a positive number"),
         (("--seed", "-1"), "--seed -1 is negative"),
+        (("--suspects", "-1"), "--suspects -1 is negative"),
+        (("--next", "-2"), "--next -2 is negative"),
+        (("--coverage", "1"), "--coverage 1 is not a share between 0 and 1"),
+        (("--coverage", "nan"), "--coverage nan is not a share between 0 and 1"),
+        (("--learner", "nope"), "--learner 'nope' is not a learner for classification; choose one of 'auto', 'MKL'"),
     ],
 )
 def test_options_that_contradict_are_refused(options, sentence, table, tmp_path, monkeypatch, capsys):

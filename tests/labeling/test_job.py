@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
-from checks.partial_tables import fill, table
+from checks.partial_tables import fill, numeric, table
 
-from kernelweave.errors import KernelweaveError
+from kernelweave.errors import ErrorCode, KernelweaveError
 
 
 def test_empty_cells_are_filled_and_the_others_left_alone():
@@ -42,7 +42,7 @@ def test_enough_time_changes_nothing():
     frame, cells, empty, _ = table()
     limited, free = fill(frame, cells, empty, time_limit=1e6), fill(frame, cells, empty)
     assert limited.report["rows_tested"] == 45
-    assert limited.report["certificate"]["status"] == free.report["certificate"]["status"]
+    assert limited.report["members"] == free.report["members"]
     np.testing.assert_array_equal(limited.values, free.values)
 
 
@@ -52,7 +52,7 @@ def test_stages_come_in_order():
     fill(frame, cells, empty, lambda text, share: stages.append((text, share)))
     shares = [share for _, share in stages]
     assert shares == sorted(shares)
-    assert any("fold 5 of 5" in text for text, _ in stages)
+    assert {"trying SVM", "cross-validating SVM", "filling in the labels"} <= {text for text, _ in stages}
 
 
 @pytest.mark.parametrize(
@@ -103,6 +103,61 @@ def test_blanks_around_labels_and_groups_do_not_count():
     assert done.report["classes"].keys() == {"yes", "no"}
     np.testing.assert_array_equal(done.values, plain.values)
     assert done.report["errors"] == plain.report["errors"]
+
+
+def test_groups_are_held_out_whole():
+    frame, cells, empty, _ = table(n=90)
+    frame = frame.assign(clinic=[f"c{i % 6}" for i in range(90)])
+    report = fill(frame, cells, empty, group="clinic").report
+    assert "clinic" in report["columns"]["left_out"]
+    with pytest.raises(KernelweaveError, match=r"All labelled rows are in the group 'c'.*two groups") as caught:
+        fill(frame.assign(clinic="c"), cells, empty, group="clinic")
+    assert caught.value.code is ErrorCode.BAD_GROUPS
+
+
+@pytest.mark.parametrize("task", ["classification", "regression"])
+def test_without_time_the_cells_are_filled_and_what_is_missing_is_said(task):
+    frame, cells, empty, _ = table() if task == "classification" else numeric(lambda v: f"{v:.2f}")
+    done = fill(frame, cells, empty, task=task, time_limit=1e-6, learner="auto")
+    assert all(done.values[empty])
+    assert done.report["rows_tested"] < (~empty).sum()
+    assert any("There was no time for" in note for note in done.report["warnings"])
+
+
+def test_given_labels_that_are_wrong_are_listed_with_what_identifies_them():
+    frame, cells, empty, truth = table()
+    wrong = int(np.argmax(frame["a"].astype(float)[:45]))  # far on the side of "yes"
+    assert truth[wrong] == "yes"
+    cells[wrong] = "no"
+    frame = frame.assign(y=cells, code=[f"r{i}" for i in range(90)])
+    report = fill(frame, cells, empty, suspects=2, next=3, id_columns=["code"]).report
+    first = report["suspects"][0]
+    assert (first["row"], first["id"], first["given"], first["suggested"]) == (
+        wrong,
+        {"code": f"r{wrong}"},
+        "no",
+        "yes",
+    )
+    assert len(report["suspects"]) == 2
+    assert len(report["next"]) == 3
+    assert all(empty[record["row"]] and record["guess"] in ("yes", "no") for record in report["next"])
+
+
+def test_suspect_numbers_are_written_as_the_given_ones_are():
+    frame, cells, empty, truth = numeric(lambda v: f"{v:.2f}")
+    cells[7] = "99.00"
+    first = fill(frame.assign(y=cells), cells, empty, suspects=1).report["suspects"][0]
+    assert (first["row"], first["given"]) == (7, "99.00")
+    assert len(first["suggested"].partition(".")[2]) == 2
+    assert abs(float(first["suggested"]) - truth[7]) < 20
+
+
+@pytest.mark.parametrize("option", [{"probabilities": True}, {"next": 3}])
+def test_options_for_classes_are_refused_for_numbers(option):
+    frame, cells, empty, _ = numeric(lambda v: f"{v:.2f}")
+    with pytest.raises(KernelweaveError, match=f"--{next(iter(option))} is for classes, .*--task") as caught:
+        fill(frame, cells, empty, **option)
+    assert caught.value.code is ErrorCode.BAD_OPTION
 
 
 def test_a_column_that_a_source_loses_is_noted():

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
 
-from kernelweave.errors import KernelweaveError
+from kernelweave.errors import ErrorCode, KernelweaveError
 from kernelweave.labeling.target import (
+    check_groups,
     count_classes,
     find_task,
     guess_task,
@@ -58,7 +59,7 @@ def test_classes_are_counted():
         (["a", "a"], "All labels of 'y' are 'a'"),
         (
             ["a", "a", "b"],
-            "The class 'b' of 'y' has only one labelled row; .* at least 2 .*Label more rows, or empty that cell",
+            "The class 'b' of 'y' has only one labelled row; .* at least 2. Label more rows, or empty that cell",
         ),
         (["a", "b"], "Label more rows, or empty that cell"),
         (["3", "3", "12"], "The class '12' .* use --task regression"),
@@ -115,3 +116,19 @@ def test_doubtful_classes_are_named(classes, sentences):
 )
 def test_the_task_is_guessed_from_the_target(labels, task):
     assert guess_task(np.array(labels, dtype=object)) == task
+
+
+def test_a_class_in_one_group_only_is_refused():
+    classes = np.array(["a", "b", "a", "b", "c", "c"], dtype=object)
+    groups = np.array(["g", "g", "h", "h", "h", "h"], dtype=object)
+    check_groups(groups, classes[[0, 1, 2, 3, 0, 0]])
+    check_groups(groups, None)
+    with pytest.raises(KernelweaveError, match=r"class 'c' are in the group 'h', .*in other groups") as caught:
+        check_groups(groups, classes)
+    assert caught.value.code is ErrorCode.BAD_GROUPS
+
+
+@pytest.mark.parametrize("classes", [None, np.array(["a", "b"], dtype=object)])
+def test_a_single_group_is_refused(classes):
+    with pytest.raises(KernelweaveError, match=r"All labelled rows are in the group 'g'.*two groups"):
+        check_groups(np.array(["g", "g"], dtype=object), classes)

@@ -55,52 +55,122 @@ def show_report(report: dict[str, Any], out: Path, model: Path | None) -> None:
     if "classes" in report:
         shown = ", ".join(f"{name} {count}" for name, count in list(report["classes"].items())[:12])
         console.print(f"given labels: {shown}{', …' if len(report['classes']) > 12 else ''}", markup=False)
+    _show_candidates(console, report)
     _show_errors(console, report)
+    if report["unlabeled_helped"] is not None:
+        console.print(describe_help(report["unlabeled_helped"], report["task"]), markup=False)
     for warning in report["warnings"]:
         console.print(f"[bold]note:[/] {escape(warning)}")
     if "probabilities" in report:
         console.print(f"probabilities: {report['probabilities']}", markup=False)
-    _show_kernels(console, report)
+    _show_certificates(console, report)
+    _show_rows(console, report)
     _show_columns(console, report["columns"])
     console.print(f"written to {out}, record in {out.name}.json", markup=False, soft_wrap=True)
     if model is not None:
         console.print(f"model saved to {model}", markup=False, soft_wrap=True)
 
 
+def _grid(**columns: str) -> Grid:
+    """Return an empty table; ``columns`` are headings, "_" for a blank, and the sides to which cells are aligned."""
+    grid = Grid()
+    for name, side in columns.items():
+        grid.add_column(name.replace("_", " ").strip(), justify=side, overflow="fold")  # type: ignore[arg-type]
+    return grid
+
+
+def _show_candidates(console: Console, report: dict[str, Any]) -> None:
+    console.print("learners, by their weight in the prediction:")
+    grid = _grid(
+        learner="left",
+        error="right",
+        weight="right",
+        uses_unlabelled_rows="left",
+        seconds="right",
+    )
+    for record in report["leaderboard"]:
+        was_tried = record["status"] in ("tested", "not tested", "out of the race")
+        grid.add_row(
+            escape(record["candidate"]),
+            _describe_error(record, report["task"]),
+            f"{record['weight']:.0%}" if record["weight"] else "",
+            ("yes" if record["uses_unlabeled"] else "no") if was_tried else "",
+            f"{record['seconds']:.1f}" if was_tried else "",
+        )
+    console.print(grid)
+
+
+def _describe_error(record: dict[str, Any], task: str) -> str:
+    """Return the error of a candidate with its standard error, or why there is none."""
+    if not math.isfinite(record["error"]):
+        return "failed" if record["status"].startswith("failed") else str(record["status"])
+    if task == "classification":
+        return f"{record['error']:.1%} ± {record['standard_error']:.1%}"
+    return f"{record['error']:.4g} ± {record['standard_error']:.2g}"
+
+
 def _show_errors(console: Console, report: dict[str, Any]) -> None:
+    if not report["errors"]:
+        return
     tested, labeled = report["rows_tested"], report["rows_labeled"]
-    rows = f"{tested:,} of the {labeled:,}" if tested < labeled else "the"
-    grid = Grid(title=f"cross-validated on {rows} labelled rows", title_justify="left", title_style="")
-    grid.add_column("")
+    console.print(f"on {tested:,} of {labeled:,} labelled rows, held out from training:")
+    names = {"kernelweave": "prediction"}
     if report["task"] == "classification":
-        for name in ("error", "95 % interval", "balanced error"):
-            grid.add_column(name, justify="right")
+        grid = _grid(_="left", error="right", interval="right", balanced_error="right")
         for name, e in report["errors"].items():
             low, high = e["interval"]
-            grid.add_row(name, f"{e['error']:.1%}", f"{low:.1%} – {high:.1%}", f"{e['balanced_error']:.1%}")
+            interval = f"{low:.1%} – {high:.1%}"
+            grid.add_row(names.get(name, name), f"{e['error']:.1%}", interval, f"{e['balanced_error']:.1%}")
     else:
-        for name in ("mean absolute error", "root mean square error"):
-            grid.add_column(name, justify="right")
+        grid = _grid(_="left", root_mean_square_error="right", interval="right", mean_absolute_error="right")
         for name, e in report["errors"].items():
-            grid.add_row(name, f"{e['mean_absolute_error']:.4g}", f"{e['rmse']:.4g}")
+            low, high = e["interval"]
+            interval = f"{low:.4g} – {high:.4g}"
+            grid.add_row(names.get(name, name), f"{e['rmse']:.4g}", interval, f"{e['mean_absolute_error']:.4g}")
+    grid.columns[2].header = "95 % interval"
     console.print(grid)
 
 
-def _show_kernels(console: Console, report: dict[str, Any]) -> None:
-    grid = Grid(title="kernels chosen", title_justify="left", title_style="")
-    for name, side in (("kernel", "left"), ("source", "left"), ("basis functions", "right"), ("share", "right")):
-        grid.add_column(name, justify=side)  # type: ignore[arg-type]
-    for usage in report["kernels"]:
-        if usage["columns"]:
-            grid.add_row(escape(usage["name"]), escape(usage["source"]), str(usage["columns"]), f"{usage['share']:.0%}")
+def describe_help(helped: dict[str, Any], task: str) -> str:
+    """Return a sentence on what unlabelled rows did to the error."""
+    values = (helped["difference"], *helped["interval"])
+    if task == "classification":
+        what, (difference, low, high) = "error", (f"{100 * value:+.1f}" for value in values)
+        unit = " points"
+    else:
+        what, (difference, low, high) = "mean squared error", (f"{value:+.3g}" for value in values)
+        unit = ""
+    verdict = helped["verdict"][0].upper() + helped["verdict"][1:]
+    if helped["verdict"] == "no clear difference":
+        verdict = "Whether unlabelled rows helped is not clear"
+    return f"{verdict}: without them the {what} changes by {difference}{unit} (95 % interval {low} to {high})."
+
+
+def _show_certificates(console: Console, report: dict[str, Any]) -> None:
+    shown: dict[str, dict[str, Any]] = {}
+    for member in [*report["members"], report["best_certified"]]:
+        if member is not None and member["certificate"] is not None:
+            shown.setdefault(member["candidate"], member["certificate"])
+    for name, certificate in shown.items():
+        console.print(f"certificate of {name}: {describe_certificate(certificate)}", markup=False)
+    best = report["best_certified"]
+    kernels = [kernel for kernel in best["kernels"] if kernel["share"] > 0] if best else []
+    if not kernels:
+        return
+    console.print(f"kernels of {best['candidate']}:", markup=False)
+    grid = _grid(kernel="left", source="left", share="right")
+    for kernel in kernels:
+        grid.add_row(escape(kernel["name"]), escape(kernel["source"]), f"{kernel['share']:.0%}")
     console.print(grid)
-    certificate = report["certificate"]
-    centers = "all rows as centres"
-    if certificate["candidates"] < certificate["rows"]:
-        n_centers, n_rows = certificate["candidates"], certificate["rows"]
-        centers = f"{n_centers:,} of {n_rows:,} rows as centres (labelled rows and a random sample)"
+
+
+def describe_certificate(certificate: dict[str, Any]) -> str:
+    """Return what a certificate proves and, where that is less than was asked for, why the fit stopped."""
+    kind = certificate["kind"]
     bound = describe_bound(certificate["objective"], certificate["gap"])
-    console.print(f"certificate: {bound}, with {centers}. {certificate['status']}", markup=False)
+    if kind != "duality gap":
+        bound = f"{kind} {certificate['relative']:.1e} (relative to the objective)"
+    return bound if certificate["converged"] else f"{bound}. {certificate['status']}"
 
 
 def describe_bound(objective: float, gap: float) -> str:
@@ -110,6 +180,26 @@ def describe_bound(objective: float, gap: float) -> str:
     if excess >= 1.0:
         return "no useful bound (the optimum may be less than half of the value reached)"
     return f"within {excess:.1e} of the optimum (relative)"
+
+
+def _show_rows(console: Console, report: dict[str, Any]) -> None:
+    """Show given labels that are doubtful, and rows worth labelling."""
+    for key, title, columns in (
+        ("suspects", "given labels that the model contradicts most, by row of the file:", ("given", "suggested")),
+        ("next", "rows of the file that are worth labelling next:", ("guess",)),
+    ):
+        records = report.get(key)
+        if not records:
+            continue
+        ids = list(records[0].get("id", {}))
+        console.print(title)
+        grid = _grid(row="right")
+        for name in (*ids, *columns):
+            grid.add_column(escape(name), overflow="fold")
+        for record in records:
+            cells = (*(record["id"][name] for name in ids), *(record[name] for name in columns))
+            grid.add_row(str(record["row"]), *map(escape, cells))
+        console.print(grid)
 
 
 def _show_columns(console: Console, columns: dict[str, Any]) -> None:

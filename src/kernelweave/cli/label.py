@@ -50,6 +50,16 @@ def label(
         list[str] | None, typer.Option(help="NAME=COLUMNS (a,b or gene_*): columns with kernels of their own.")
     ] = None,
     scale: Annotated[str, typer.Option(help="Scaling of numbers: auto, block, column or none.")] = "auto",
+    learner: Annotated[
+        str, typer.Option(help="auto tries several and combines them; or one of them: SSMK, MKL, LapSVM, ...")
+    ] = "auto",
+    probabilities: Annotated[bool, typer.Option(help="Append the probability of every class.")] = False,
+    coverage: Annotated[
+        float | None,
+        typer.Option(help="Append sets of classes that hold the true one so often; of numbers, their interval (0.9)."),
+    ] = None,
+    suspects: Annotated[int, typer.Option(help="List so many given labels that the model contradicts most.")] = 0,
+    next_: Annotated[int, typer.Option("--next", help="List so many rows that are worth labelling next.")] = 0,
     model: Annotated[Path | None, typer.Option(help="Save the model to this file, for `kernelweave predict`.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Approximate time for learning, in seconds.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
@@ -68,10 +78,17 @@ def label(
         raise KernelweaveError(
             f"--time-limit {time_limit:g} is not a positive number of seconds.", ErrorCode.BAD_OPTION
         )
+    if coverage is not None and not 0 < coverage < 1:
+        raise KernelweaveError(
+            f"--coverage {coverage:g} is not a share between 0 and 1, such as 0.9.", ErrorCode.BAD_OPTION
+        )
+    for option, number in (("--seed", seed), ("--suspects", suspects), ("--next", next_)):
+        if number < 0:
+            raise KernelweaveError(
+                f"{option} {number} is negative; give a whole number, 0 or more.", ErrorCode.BAD_OPTION
+            )
     if model is not None:
         _check_skops()
-    if seed < 0:
-        raise KernelweaveError(f"--seed {seed} is negative; give a whole number, 0 or more.", ErrorCode.BAD_OPTION)
     options = LabelingOptions(
         target=target,
         task=task,
@@ -82,6 +99,11 @@ def label(
         scale=scale,
         seed=seed,
         time_limit=time_limit,
+        learner=as_text(learner),
+        probabilities=probabilities,
+        coverage=coverage,
+        suspects=suspects,
+        next=next_,
     )
     with show_stages() as on_stage:
         on_stage("reading the table", 0.0)
@@ -234,5 +256,16 @@ def _make_record(
         "versions": {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in packages}},
         "options": asdict(options) | {"unlabeled": unlabeled},
         "appended": list(extra),
-        **labeling.report,
+        **_number_rows(labeling.report, data),
     }
+
+
+def _number_rows(report: dict[str, Any], data: Table) -> dict[str, Any]:
+    """Return the report with rows counted as in the file: the header of a text is row 1, and Parquet has none."""
+    first = 1 if data.format == "parquet" else 2
+    lists = {
+        key: [{**record, "row": record["row"] + first} for record in report[key]]
+        for key in ("suspects", "next")
+        if key in report
+    }
+    return report | lists

@@ -1,8 +1,8 @@
 """Fill in the missing labels of a table, and say how good they are.
 
-Features are encoded without labels, on all rows. Labelled rows are then cross-validated: each is predicted by a model
-that has not seen its label, which gives the error, its interval and the calibration of probabilities; where time is
-short, some of them. At last the model is fitted on all rows and the empty cells are filled.
+Features are encoded without labels, on all rows. Learners are tried on them: labelled rows are predicted by models that
+have not seen their labels, which gives the error, its interval, the weights of learners and the calibration of
+probabilities; where time is short, some of them. What was found best fills the empty cells.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..errors import ErrorCode, KernelweaveError
-from .classification import label_classes
 from .columns import Column, ColumnPlan, plan_columns
 from .encoder import make_encoder
-from .folds import Clock, OnStage, Setup, TaskResult
-from .learner import describe_learner, make_library, note_early_stop
-from .regression import label_numbers
+from .learner import AUTO, Clock, OnStage, Setup, make_library
 from .target import find_task, require_empty_cells, strip_texts
+from .tasks import TaskResult, label_classes, label_numbers
 
 MAX_FEATURE = 1e70  # whose inner products can be squared
 MAX_COLUMNS_NAMED = 5  # left-out columns in a message
@@ -40,6 +38,11 @@ class LabelingOptions:
     scale: str = "auto"
     seed: int = 0
     time_limit: float | None = None
+    learner: str = AUTO
+    probabilities: bool = False
+    coverage: float | None = None
+    suspects: int = 0
+    next: int = 0
 
 
 @dataclass(frozen=True)
@@ -92,12 +95,14 @@ def fill_labels(
     encoder = make_encoder(plan).fit(frame)
     X = encode(encoder, frame)
     groups = None if options.group is None else strip_texts(frame[options.group])
-    setup = Setup(X, groups, make_library(encoder, plan, X), options.seed, clock, on_stage)
-    result = (label_classes if task == "classification" else label_numbers)(cells, empty, options.target, setup)
+    library = make_library(encoder, plan, X)
+    setup = Setup(X, groups, library, options.learner, options.seed, clock, on_stage)
+    result = _learn(task, cells, empty, options, setup)
     on_stage("filling in the labels", 0.95)
     texts, extra = result.model.fill_cells(X[empty], options.target)
+    values = spread(texts, empty, None)
     return Labeling(
-        values=spread(texts, empty, None),
+        values=values,
         extra={name: spread(column, empty, "") for name, column in extra.items()},
         report={
             "task": task,
@@ -105,12 +110,29 @@ def fill_labels(
             "rows": len(cells),
             "rows_labeled": int((~empty).sum()),
             "rows_filled": int(empty.sum()),
-            **_describe(plan, result, options.target),
-            "warnings": notes + result.notes + note_early_stop(result.learner),
+            "columns": _describe_columns(plan, options.target),
+            **result.report,
+            **_list_rows(frame, cells, values, result.model, options),
+            "warnings": notes + result.notes,
             "seconds": round(clock.elapsed, 2),
         },
         model=Pipeline([("encode", encoder), ("model", result.model)]),
     )
+
+
+def _learn(task: str, cells: np.ndarray, empty: np.ndarray, options: LabelingOptions, setup: Setup) -> TaskResult:
+    """Learn classes or numbers; refuse options of the one that are given for the other."""
+    if task == "classification":
+        appended: dict[str, Any] = {"probabilities": options.probabilities, "coverage": options.coverage}
+        return label_classes(cells, empty, options.target, setup, **appended)
+    for option, given in (("--probabilities", options.probabilities), ("--next", options.next)):
+        if given:
+            raise KernelweaveError(
+                f"{option} is for classes, and {options.target!r} holds numbers. Leave it out, or use --task "
+                "classification if the numbers are classes.",
+                ErrorCode.BAD_OPTION,
+            )
+    return label_numbers(cells, empty, options.target, setup, coverage=options.coverage)
 
 
 def encode(encoder: Pipeline, frame: Any) -> np.ndarray:
@@ -177,8 +199,28 @@ def _list_reasons(columns: Sequence[Column]) -> str:
     return "; ".join(f"{column.name} ({column.reason})" for column in columns[:MAX_COLUMNS_NAMED])
 
 
-def _describe(plan: ColumnPlan, result: TaskResult, target: str) -> dict[str, Any]:
-    """Return the report on the columns and on what was learned from them."""
+def _describe_columns(plan: ColumnPlan, target: str) -> dict[str, dict[str, str]]:
     left_out = {column.name: column.reason for column in plan.left_out if column.name != target}
-    columns = {"used": {column.name: column.kind for column in plan.used}, "left_out": left_out}
-    return {"columns": columns, **result.report, **describe_learner(result.learner)}
+    return {"used": {column.name: column.kind for column in plan.used}, "left_out": left_out}
+
+
+def _list_rows(
+    frame: Any, cells: np.ndarray, values: np.ndarray, model: Any, options: LabelingOptions
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows whose given label is contradicted, and those worth labelling, as far as they are asked for."""
+
+    def name_row(row: int) -> dict[str, Any]:
+        identity = {name: str(frame[name].iloc[row]) for name in options.id_columns}
+        return {"row": row} | ({"id": identity} if identity else {})
+
+    lists: dict[str, list[dict[str, Any]]] = {}
+    if options.suspects:
+        lists["suspects"] = [
+            name_row(each["row"])
+            | {"given": cells[each["row"]], "suggested": model.write_label(each["suggested"]), "score": each["score"]}
+            for each in model.learner.suspect_labels(options.suspects)
+        ]
+    if options.next:
+        rows = model.learner.label_next(options.next).tolist()
+        lists["next"] = [name_row(row) | {"guess": values[row]} for row in rows]
+    return lists

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from ..model_selection.calibration import decision_values
-from ..model_selection.scaling import Scaling, log_probabilities, most_probable
+MIN_PROBABILITY = 1e-12  # in a logarithm
 
 
 class _Fitted(BaseEstimator):
@@ -26,42 +24,49 @@ class _Fitted(BaseEstimator):
 class ClassModel(_Fitted):
     """A fitted classifier that fills cells: the class, its probability and its margin.
 
+    The margin is the logarithm of the probability less that of the second most probable class. Probabilities are left
+    empty where no row was held out to calibrate them.
+
     Parameters
     ----------
-    learner : fitted classifier
-    scaling : Scaling, optional
-        Without it there are no probabilities.
+    learner : AutoKernelClassifier
+    probabilities : bool
+        Whether the probability of every class is appended.
+    coverage : float, optional
+        Of a set of classes, which is appended.
     """
 
-    def __init__(self, learner: Any, scaling: Scaling | None):
+    def __init__(self, learner: Any, probabilities: bool, coverage: float | None):
         self.learner = learner
-        self.scaling = scaling
+        self.probabilities = probabilities
+        self.coverage = coverage
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the class of each row: the most probable one where there are probabilities."""
-        return self.learner.classes_[most_probable(self.decision_function(X))]
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the logits of the classes or, without a scaling, the decision values of the learner."""
-        decision = decision_values(self.learner, X)
-        return decision if self.scaling is None else self.scaling(decision)
+        """Return the most probable class of each row."""
+        return self.learner.predict(X)
 
     def fill_cells(self, X: Any, target: str) -> tuple[np.ndarray, dict[str, list[str]]]:
         """Return the texts that fill the target's cells, and those of the appended columns by name."""
-        decision = self.decision_function(X)
-        codes = most_probable(decision)
-        if decision.ndim == 1:
-            margin = np.abs(decision)
-        else:
-            best = np.partition(decision, -2, axis=1)
-            margin = best[:, -1] - best[:, -2]
-        probabilities = [""] * len(codes)
-        if self.scaling is not None:
-            chosen = np.exp(log_probabilities(decision))[np.arange(len(codes)), codes]
-            probabilities = [f"{value:.4f}" for value in chosen]
-        margins = [f"{value:.4f}" for value in margin]
-        extra = {f"{target}_probability": probabilities, f"{target}_margin": margins}
-        return self.learner.classes_[codes].astype(object), extra
+        P, classes = self.learner.predict_proba(X), self.learner.classes_
+        best = np.sort(np.log(np.maximum(P, MIN_PROBABILITY)), axis=1)[:, -2:]
+        extra = {
+            f"{target}_probability": self._write(P.max(axis=1)),
+            f"{target}_margin": [f"{value:.4f}" for value in best[:, 1] - best[:, 0]],
+        }
+        if self.probabilities:
+            extra |= {f"{target}_probability_{name}": self._write(P[:, k]) for k, name in enumerate(classes)}
+        if self.coverage is not None:
+            sets = self.learner.predict_set(X, self.coverage)
+            extra[f"{target}_set"] = ["|".join(classes[chosen]) for chosen in sets]
+        return classes[P.argmax(axis=1)].astype(object), extra
+
+    def write_label(self, label: Any) -> str:
+        """Return the text of a class."""
+        return str(label)
+
+    def _write(self, values: np.ndarray) -> list[str]:
+        is_known = self.learner.error_ is not None
+        return [f"{value:.4f}" if is_known else "" for value in values]
 
 
 class NumberModel(_Fitted):
@@ -69,20 +74,22 @@ class NumberModel(_Fitted):
 
     Parameters
     ----------
-    learner : fitted regressor
+    learner : AutoKernelRegressor
     center, unit : float
         Mean and standard deviation of the given numbers.
-    radius : float
-        Half the width of the interval; NaN if it is not known.
+    coverage : float
+        Of the interval, which is left empty where too few rows were held out.
     number_format, decimal_mark : str
         How numbers are written.
     """
 
-    def __init__(self, learner: Any, center: float, unit: float, radius: float, number_format: str, decimal_mark: str):
+    def __init__(
+        self, learner: Any, center: float, unit: float, coverage: float, number_format: str, decimal_mark: str
+    ):
         self.learner = learner
         self.center = center
         self.unit = unit
-        self.radius = radius
+        self.coverage = coverage
         self.number_format = number_format
         self.decimal_mark = decimal_mark
 
@@ -92,12 +99,17 @@ class NumberModel(_Fitted):
 
     def fill_cells(self, X: Any, target: str) -> tuple[np.ndarray, dict[str, list[str]]]:
         """Return the texts that fill the target's cells, and those of the appended columns by name."""
-        values = self.predict(X)
-        ends = {"low": values - self.radius, "high": values + self.radius}
-        is_known = math.isfinite(self.radius)
-        extra = {f"{target}_{end}": self._write(at) if is_known else [""] * len(at) for end, at in ends.items()}
-        return np.array(self._write(values), dtype=object), extra
+        ends = self.center + self.unit * self.learner.predict_interval(X, self.coverage)
+        extra = {f"{target}_{end}": self._write(ends[:, k]) for k, end in enumerate(("low", "high"))}
+        return np.array(self._write(self.predict(X)), dtype=object), extra
+
+    def write_label(self, label: float) -> str:
+        """Return the text of a number of the standardised target."""
+        return self._write(np.array([self.center + self.unit * label]))[0]
 
     def _write(self, values: np.ndarray) -> list[str]:
-        """Write numbers as the given cells are written: the same digits and the same mark."""
-        return [format(value, self.number_format).replace(".", self.decimal_mark) for value in values]
+        """Write numbers as the given cells are written, with the same digits and the same mark; "" if infinite."""
+        return [
+            format(value, self.number_format).replace(".", self.decimal_mark) if np.isfinite(value) else ""
+            for value in values
+        ]

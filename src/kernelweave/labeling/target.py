@@ -18,7 +18,6 @@ from ..labels import NO_LABEL, find_text_markers
 from .numbers import are_codes, as_numbers, find_thousands
 
 MAX_CLASS_VALUES = 20  # a target with more distinct numbers is regression (half of it where some have decimals)
-MIN_LABELS = 5  # of each class, below which no probability is given
 MAX_GROUPS_NAMED = 3  # groups of similar classes in a note
 
 
@@ -104,10 +103,33 @@ def count_classes(labels: np.ndarray, target: str) -> dict[str, int]:
     elif similar:
         remedy = f"If {join_names(similar[0])} are the same class, spell them alike; if not, label more rows."
     raise KernelweaveError(
-        f"The class '{single}' of {target!r} has only one labelled row; every class needs at least 2 ({MIN_LABELS} for "
-        f"probabilities). {remedy}",
+        f"The class '{single}' of {target!r} has only one labelled row; every class needs at least 2. {remedy}",
         ErrorCode.BAD_TARGET,
     )
+
+
+def check_groups(groups: np.ndarray, classes: np.ndarray | None) -> None:
+    """Refuse groups of labelled rows that cannot be held out whole: a single one, or one with all rows of a class.
+
+    Parameters
+    ----------
+    groups : ndarray of str, shape (n_labeled,)
+    classes : ndarray of str, shape (n_labeled,), or None for numbers
+    """
+    if len(set(groups)) < 2:
+        raise KernelweaveError(
+            f"All labelled rows are in the group '{groups[0]}', and cross-validation holds out whole groups. Label "
+            "rows of at least two groups, or leave out --group.",
+            ErrorCode.BAD_GROUPS,
+        )
+    for name in sorted(set(classes)) if classes is not None else ():
+        (first, *others) = set(groups[classes == name])
+        if not others:
+            raise KernelweaveError(
+                f"All labelled rows of the class '{name}' are in the group '{first}', and cross-validation holds out "
+                "whole groups. Label rows of this class in other groups, or leave out --group.",
+                ErrorCode.BAD_GROUPS,
+            )
 
 
 def note_doubtful_classes(classes: Sequence[str]) -> list[str]:

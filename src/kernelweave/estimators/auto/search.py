@@ -25,7 +25,9 @@ from .trials import FAILURES, Fitted, Fold, average_repeats, fit_candidate, hold
 N_RACING_FOLDS = 2
 RACING_DEVIATIONS = 2.0  # standard errors by which a candidate out of the race is worse than the best
 TIME_SHARE = 0.9  # of the limit; the rest is for predictions
+FIT_SHARE = 1 / 3  # of the time that is left, which a candidate that can stop early may take for its first fit
 FOLD_SHARE = 0.5  # of the time of a fit to all labels that a fit in a fold is expected to take
+MIN_SECONDS = 1e-3  # for a fit when the time is over
 MAX_MOVED = 0.1  # sum of the changes of weights by a repeat, below which they have settled
 
 
@@ -100,6 +102,11 @@ class Clock:
     def elapsed(self) -> float:
         """Seconds since the start."""
         return time.perf_counter() - self.started
+
+    @property
+    def seconds_per_fit(self) -> float | None:
+        """Seconds that the next candidate may take; None where there is no limit."""
+        return None if self.limit is None else max(MIN_SECONDS, FIT_SHARE * (TIME_SHARE * self.limit - self.elapsed))
 
     def allows(self, seconds: float) -> bool:
         """Return whether so many seconds are left."""
@@ -196,7 +203,7 @@ class _Search:
             self._report(f"trying {each.name}", 0.5 * k / len(order))
             started = self.clock.elapsed
             try:
-                trial = start_trial(each, self.sample, self.seed, self.options)
+                trial = start_trial(each, self.sample, self.seed, self.options, self.clock.seconds_per_fit)
                 self.clock.note(each.cost, self.clock.elapsed - started)
                 if self.clock.allows(len(self.first_folds) * FOLD_SHARE * trial.fitted.seconds):
                     trial = add_folds(trial, self.sample, self.first_folds, self.options)
@@ -243,9 +250,11 @@ class _Search:
             raise _InterruptedError
 
 
-def start_trial(candidate: Candidate, sample: Sample, seed: int, options: SearchOptions) -> Trial:
-    """Fit a candidate to all labels."""
-    estimator = configure(candidate.estimator, random_state=seed, **options.configured)
+def start_trial(
+    candidate: Candidate, sample: Sample, seed: int, options: SearchOptions, max_time: float | None = None
+) -> Trial:
+    """Fit a candidate to all labels; one that can stop early does so after ``max_time`` seconds."""
+    estimator = configure(candidate.estimator, random_state=seed, max_time=max_time, **options.configured)
     fitted = fit_candidate(candidate, estimator, sample, options.weighted)
     return Trial(fitted, seconds=fitted.seconds)
 
