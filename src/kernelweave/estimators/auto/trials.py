@@ -57,7 +57,7 @@ def fit_candidate(candidate: Candidate, estimator: Any, sample: Sample, weighted
     """Fit an estimator to all labels."""
     started = time.perf_counter()
     found = fit_hidden(estimator, sample, np.empty(0, dtype=np.intp), weighted)
-    return Fitted(candidate, final_model(found), fix_choices(found), time.perf_counter() - started)
+    return Fitted(candidate, final_model(found), fix_choices(found, count_fewest(sample.partition)), time.perf_counter() - started)
 
 
 def hold_out(fitted: Fitted, sample: Sample, held: np.ndarray, weighted: bool) -> np.ndarray:
@@ -113,7 +113,7 @@ def make_folds(sample: Sample, groups: np.ndarray | None, rng: np.random.Generat
     are in no fold.
     """
     part, seed = sample.partition, int(rng.integers(2**31))
-    fewest = _count_fewest(part)
+    fewest = count_fewest(part)
     if part.n_labeled < 4 or fewest < 1:
         return []
     equal = None if groups is not None else group_equal_rows(sample.X, part.labeled)
@@ -151,7 +151,8 @@ def _split(sample: Sample, n_folds: int, groups: np.ndarray | None, seed: int) -
     return [np.searchsorted(part.labeled, test) for test in tests if len(test)]
 
 
-def _count_fewest(part: Partition | TargetPartition) -> int:
+def count_fewest(part: Partition | TargetPartition) -> int:
+    """Return the number of labelled rows of the smallest class; of numbers, that of all."""
     return int(np.bincount(part.codes).min()) if isinstance(part, Partition) else part.n_labeled
 
 
