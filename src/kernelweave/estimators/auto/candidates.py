@@ -42,6 +42,7 @@ N_SEARCH_FOLDS = 3
 MIN_SEARCH_ROWS = 10  # labelled rows, below which linear models take a middle cost
 CHOICES = ("C", "ratio", "weighting", "ramp")  # parameters that estimators choose by folds and keep as C_, ratio_, ...
 MIN_PROBABILITY = 1e-6  # in a logarithm
+MIN_LEFT_OUT = 3  # labelled rows of a class, of which a fold leaves the two that leave_one_out=True needs
 NARROW = 10.0  # times the usual width of a cluster kernel's base: clusters must be resolved
 
 
@@ -203,13 +204,19 @@ def configure(estimator: Any, **options: Any) -> Any:
     return copied
 
 
-def fix_choices(fitted: Any) -> Any:
-    """Return a copy of a fitted estimator, not fitted, in which what it chose by folds is given."""
+def fix_choices(fitted: Any, fewest: int) -> Any:
+    """Return a copy of a fitted estimator, not fitted, in which what it chose by folds is given.
+
+    ``fewest`` is the number of labelled rows of the smallest class, or of all rows with a number.
+    """
     if isinstance(fitted, GridSearchCV):
         return clone(fitted.best_estimator_)
     fixed, params = clone(fitted), fitted.get_params(deep=False)
     if "learner" in params and hasattr(fitted, "learner_"):
-        fixed.set_params(learner=clone(fitted.learner_))
+        learner = clone(fitted.learner_)
+        if fewest < MIN_LEFT_OUT and "leave_one_out" in learner.get_params():
+            learner.set_params(leave_one_out=False)
+        fixed.set_params(learner=learner)
     for name in CHOICES:
         if isinstance(params.get(name), str) and hasattr(fitted, f"{name}_"):
             fixed.set_params(**{name: getattr(fitted, f"{name}_")})

