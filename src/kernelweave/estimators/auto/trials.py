@@ -126,11 +126,10 @@ def make_folds(sample: Sample, groups: np.ndarray | None, rng: np.random.Generat
     if part.n_labeled < 4 or fewest < 1:
         return []
     equal = None if groups is not None else group_equal_rows(sample.X, part.labeled)
-    for together in (groups, equal, None):
-        if together is None and groups is not None:
-            return []
+    ways = [groups] if groups is not None else [None] if equal is None else [equal, None]
+    for together in ways:
         n_units = part.n_labeled if together is None else len(np.unique(together[part.labeled]))
-        with suppress(ValueError):
+        with suppress(ValueError):  # all rows of a class may be equal: then they cannot be held out together
             return _split(sample, min(N_FOLDS, n_units), together, seed)
     return []
 
