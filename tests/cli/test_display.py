@@ -1,9 +1,17 @@
 import json
 import warnings
+from pathlib import Path
 
 import pytest
 
-from kernelweave.cli.display import as_json, describe_bound, show_stages
+from kernelweave.cli.display import (
+    as_json,
+    describe_bound,
+    describe_certificate,
+    describe_help,
+    show_report,
+    show_stages,
+)
 
 
 def test_json_has_no_nan_and_no_infinity():
@@ -37,3 +45,90 @@ def test_stages_are_lines_and_warnings_are_notes_between_them(capsys):
         on_stage("writing", 0.98)
     assert capsys.readouterr() == ("", "  0%  reading the table\nnote: A [word] of caution.\n 98%  writing\n")
     assert warnings.showwarning is before
+
+
+def certificate(kind="duality gap", gap=0.0, converged=True):
+    status = "Reached." if converged else "Stopped early."
+    return {
+        "kind": kind,
+        "gap": gap,
+        "relative": gap / 10,
+        "objective": 10.0,
+        "converged": converged,
+        "status": status,
+    }
+
+
+def test_a_certificate_says_why_a_fit_stopped_only_if_it_stopped_early():
+    assert describe_certificate(certificate()) == "within 0.0e+00 of the optimum (relative)"
+    assert describe_certificate(certificate(gap=6.0, converged=False)).endswith("value reached). Stopped early.")
+    assert describe_certificate(certificate("stationarity", 1.0)) == "stationarity 1.0e-01 (relative to the objective)"
+
+
+@pytest.mark.parametrize(
+    "verdict, task, sentence",
+    [
+        ("unlabelled rows helped", "classification", "Unlabelled rows helped: without them the error changes by +2.0"),
+        ("unlabelled rows hurt", "regression", "Unlabelled rows hurt: without them the mean squared error changes by"),
+        ("no clear difference", "classification", "Whether unlabelled rows helped is not clear: without them"),
+    ],
+)
+def test_one_sentence_says_what_unlabelled_rows_did(verdict, task, sentence):
+    helped = {"verdict": verdict, "difference": 0.02, "interval": [-0.01, 0.05]}
+    assert describe_help(helped, task).startswith(sentence)
+
+
+def record(name, error, status="tested", weight=0.0, **more):
+    known = {"standard_error": error / 10, "seconds": 1.25, "uses_unlabeled": True, "log_loss": 0.1, "size": 3}
+    return {"candidate": name, "error": error, "weight": weight, "status": status, **known, **more}
+
+
+def test_the_report_fits_a_terminal_and_shows_what_failed(capsys, tmp_path):
+    nan = float("nan")
+    report = {
+        "rows_filled": 12345,
+        "rows_labeled": 100,
+        "rows_tested": 40,
+        "task": "classification",
+        "task_was": "guessed",
+        "classes": {f"class {k}": k for k in range(15)},
+        "leaderboard": [
+            record("LapSVM, one view", 0.021, weight=0.97),
+            record("[b]mine", 0.5, "out of the race"),
+            record("slow", nan, "no time", seconds=0.0),
+            record("broken", nan, "failed: there was a reason", seconds=0.0),
+        ],
+        "errors": {
+            "kernelweave": {"error": 0.02, "interval": [0.01, 0.05], "balanced_error": 0.03},
+            "majority class": {"error": 0.4, "interval": [0.3, 0.5], "balanced_error": 0.5},
+        },
+        "unlabeled_helped": None,
+        "warnings": ["A [word] of caution."],
+        "members": [{"candidate": "LapSVM, one view", "weight": 1.0, "certificate": certificate()}],
+        "best_certified": {
+            "candidate": "MKL",
+            "kernels": [{"name": "RBF()", "source": "[/b]", "share": 1.0}, {"name": "x", "source": "", "share": 0.0}],
+            "certificate": certificate(),
+        },
+        "suspects": [{"row": 3, "id": {"code [b]": "r1"}, "given": "[i]a", "suggested": "b", "score": 1.0}],
+        "next": [],
+        "columns": {"used": {"a": "numeric"}, "left_out": {"": "ID-like"}},
+    }
+    show_report(report, Path("out.csv"), Path("m.skops"))
+    lines = capsys.readouterr().out.splitlines()
+    shown = "\n".join(lines)
+    assert max(map(len, lines)) <= 80
+    for text in ("12,345 rows", "2.1% ± 0.2%", "97%", "[b]mine", "no time", "failed", "on 40 of 100 labelled rows"):
+        assert text in shown
+    for text in (
+        "prediction",
+        "A [word] of caution.",
+        "kernels of MKL:",
+        "[/b]",
+        "code [b]",
+        "[i]a",
+        "the first column",
+    ):
+        assert text in shown
+    assert shown.count("certificate of") == 2
+    assert "worth labelling" not in shown
