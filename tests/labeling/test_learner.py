@@ -67,6 +67,16 @@ def test_ctrl_c_ends_the_command_even_when_some_learners_were_tried():
         fit_learner("classification", classes(), setup("harmonic", on_stage=stop))
 
 
+def test_a_search_without_a_result_is_one_sentence(monkeypatch):
+    def fail(self, X, y, groups=None):
+        raise ValueError("No candidate could be fitted. SVM: no luck.")
+
+    monkeypatch.setattr(AutoKernelClassifier, "fit", fail)
+    with pytest.raises(KernelweaveError, match=r"SVM: no luck\. Try another --learner") as caught:
+        fit_learner("classification", classes(), setup())
+    assert caught.value.code is ErrorCode.BAD_TARGET
+
+
 def test_each_source_has_a_family_of_kernels():
     frame, cells, empty, _ = table()
     report = fill(frame, cells, empty, sources={"left": ["a", "kind"], "right": ["b"]}, learner="MKL").report

@@ -53,7 +53,9 @@ def label(
     learner: Annotated[
         str, typer.Option(help="auto tries several and combines them; or one of them: SSMK, MKL, LapSVM, ...")
     ] = "auto",
-    probabilities: Annotated[bool, typer.Option(help="Append the probability of every class.")] = False,
+    probabilities: Annotated[
+        bool, typer.Option("--probabilities", help="Append the probability of every class.")
+    ] = False,
     coverage: Annotated[
         float | None,
         typer.Option(help="Append sets of classes that hold the true one so often; of numbers, their interval (0.9)."),
