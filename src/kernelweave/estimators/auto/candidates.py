@@ -15,7 +15,7 @@ from scipy.sparse import issparse
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 
 from ...kernels.base import Kernel
 from ...kernels.cluster import ClusterKernel
@@ -56,7 +56,7 @@ class Candidate:
     estimator : estimator
         Not fitted.
     cost : float
-        About how long a fit takes, relative to the others; cheap ones are tried first where time is limited.
+        About how long a fit takes, relative to MKL (``benchmarks/auto``); cheap ones come first where time is limited.
     uses_unlabeled : bool
         Whether unlabelled rows tell it more than the scales of columns and kernels.
     """
@@ -106,21 +106,21 @@ def list_candidates(X: Any, n_labeled: int, task: str) -> list[Candidate]:
 def _list_classifiers(X: Any, n_labeled: int) -> list[Candidate]:
     candidates = [
         Candidate("MKL", MKLClassifier(), 1.0),
-        Candidate("LapSVM", LapSVMClassifier(), 3.0, True),
-        Candidate("LearnedKernel", LearnedKernelClassifier(), 4.0, True),
-        Candidate("TSVM", TSVMClassifier(), 3.0, True),
-        Candidate("TSVM-MKL", TSVMMKLClassifier(), 8.0, True),
-        Candidate("SSMK", SSMKClassifier(), 5.0, True),
+        Candidate("LapSVM", LapSVMClassifier(), 4.0, True),
+        Candidate("LearnedKernel", LearnedKernelClassifier(), 8.0, True),
+        Candidate("TSVM", TSVMClassifier(), 4.0, True),
+        Candidate("TSVM-MKL", TSVMMKLClassifier(), 12.0, True),
+        Candidate("SSMK", SSMKClassifier(), 8.0, True),
         Candidate("CG-Boost", CGBoostClassifier(), 1.0),
         Candidate("harmonic", HarmonicClassifier(), 0.1, True),
         Candidate("RKDA", RKDAClassifier(), 0.1),
-        Candidate("SVM", MKLClassifier(single_view(X)), 0.2),
+        Candidate("SVM", MKLClassifier(single_view(X)), 0.1),
     ]
     if not issparse(X):
         view = single_view(X)
         candidates += [
-            Candidate("LapSVM, one view", LapSVMClassifier(view, metric="kernel"), 1.0, True),
-            Candidate("cluster kernel", MKLClassifier(ClusterKernel(single_view(X, NARROW))), 0.5, True),
+            Candidate("LapSVM, one view", LapSVMClassifier(view, metric="kernel"), 2.0, True),
+            Candidate("cluster kernel", MKLClassifier(ClusterKernel(single_view(X, NARROW))), 1.0, True),
         ]
     return [
         *candidates,
@@ -153,13 +153,11 @@ def single_view(X: Any, multiple: float = 1.0) -> Kernel:
 
 def _search_cost(X: Any, n_labeled: int, model: Any, parameter: str, grid: Sequence[float]) -> Any:
     """Return a linear model on columns after powers, its cost chosen by folds of the labelled rows."""
-    pipeline = make_pipeline(model) if issparse(X) else make_pipeline(PowerScaler(), model)
-    if n_labeled < MIN_SEARCH_ROWS:
-        return pipeline
-    target, scoring = ("classes", log_score) if is_classifier(model) else ("numbers", "neg_mean_squared_error")
-    cv = SemiSupervisedSplit(N_SEARCH_FOLDS, target=target, unlabeled=None, random_state=0)
-    grids = {f"{type(model).__name__.lower()}__{parameter}": list(grid)}
-    return GridSearchCV(pipeline, grids, scoring=scoring, cv=cv)
+    if n_labeled >= MIN_SEARCH_ROWS:
+        target, scoring = ("classes", log_score) if is_classifier(model) else ("numbers", "neg_mean_squared_error")
+        cv = SemiSupervisedSplit(N_SEARCH_FOLDS, target=target, unlabeled=None, random_state=0)
+        model = GridSearchCV(model, {parameter: list(grid)}, scoring=scoring, cv=cv)
+    return make_pipeline(model) if issparse(X) else make_pipeline(PowerScaler(), model)
 
 
 def log_score(model: Any, X: Any, y: Any) -> float:
@@ -209,8 +207,8 @@ def fix_choices(fitted: Any, fewest: int) -> Any:
 
     ``fewest`` is the number of labelled rows of the smallest class, or of all rows with a number.
     """
-    if isinstance(fitted, GridSearchCV):
-        return clone(fitted.best_estimator_)
+    if isinstance(fitted, Pipeline | GridSearchCV):
+        return clone(final_model(fitted))
     fixed, params = clone(fitted), fitted.get_params(deep=False)
     if "learner" in params and hasattr(fitted, "learner_"):
         learner = clone(fitted.learner_)
@@ -224,5 +222,8 @@ def fix_choices(fitted: Any, fewest: int) -> Any:
 
 
 def final_model(fitted: Any) -> Any:
-    """Return what predicts: of a search the best model."""
+    """Return what predicts: in the place of a search its best model."""
+    if isinstance(fitted, Pipeline):
+        *first, (name, last) = fitted.steps
+        return Pipeline([*first, (name, final_model(last))])
     return fitted.best_estimator_ if isinstance(fitted, GridSearchCV) else fitted

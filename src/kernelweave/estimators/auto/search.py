@@ -197,7 +197,7 @@ class _Search:
         limited = self.options.max_time is not None
         order = sorted(self.candidates, key=lambda each: each.cost) if limited else self.candidates
         for k, each in enumerate(order):
-            if self.trials and not self.clock.allows((1.0 + FOLD_SHARE) * self.clock.pace * each.cost):
+            if self.trials and not self.clock.allows((1.0 + N_RACING_FOLDS * FOLD_SHARE) * self.clock.pace * each.cost):
                 self.skipped.append(each.name)
                 continue
             self._report(f"trying {each.name}", 0.5 * k / len(order))

@@ -22,7 +22,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from ...kernels.forest import Forest
 
-N_FOREST, N_BOOSTED = 300, 60  # trees; boosted ones for each class
+N_FOREST, N_BOOSTED = 150, 60  # trees; boosted ones for each class
 BOOSTING = {"n_estimators": N_BOOSTED, "max_depth": 3, "subsample": 0.7, "learning_rate": 0.1}
 MIN_PROBABILITY = 1e-6  # of a class that no tree has seen in a leaf
 

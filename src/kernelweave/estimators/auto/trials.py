@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -104,9 +105,9 @@ def weight_arguments(estimator: Any, weight: np.ndarray | None) -> dict[str, np.
     if weight is None:
         return {}
     inner, prefix = estimator, ""
-    inner = inner.estimator if hasattr(inner, "estimator") else inner
     if isinstance(inner, Pipeline):
         prefix, inner = f"{inner.steps[-1][0]}__", inner.steps[-1][1]
+    inner = inner.estimator if isinstance(inner, GridSearchCV) else inner
     return {f"{prefix}sample_weight": weight} if has_fit_parameter(inner, "sample_weight") else {}
 
 
