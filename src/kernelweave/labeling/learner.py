@@ -26,7 +26,7 @@ from .columns import ColumnPlan
 from .encoder import source_positions
 
 AUTO = "auto"
-# Classifiers that ``auto`` tries: together 15 s for 2000 rows, 50 columns and 100 labels on one core that others use, too.
+# Classifiers that ``auto`` tries: together 15 s for 2000 rows, 50 columns and 100 labels on one core, not idle.
 # Those that are left out can be named; TSVM-MKL and SSMK would double that.
 FAST_CLASSIFIERS = (
     "MKL",
