@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
 from ...parameters import CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, one_of, read_options
 from ...solvers.result import FitState, SolverResult, Status
@@ -126,7 +127,8 @@ def run_search(
         steps, nan = itertools.count(), float("nan")
         unknown = FitState(iteration=0, objective=nan, bound=nan, gap=nan, target=0.0, seconds=0.0, phase="")
         search = SearchOptions(options.configured, weighted, losses, weigh, options.max_time, options.n_jobs, on_step)
-        found = try_candidates(candidates, sample, repeats, int(rng.integers(2**31)), search)
+        with threadpool_limits(1, user_api="blas"):  # matrices are small and many: threads would wait for one another
+            found = try_candidates(candidates, sample, repeats, int(rng.integers(2**31)), search)
         show(options.owner, 1.0, f"{len(found.trials)} candidates tried")
     return found
 
