@@ -114,6 +114,11 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
     as their edges would be; training rows are new rows to ``predict``. Given labels are never changed, hence there are
     no sample weights: leave out rows that should not count.
 
+    It is meant for rows along a manifold: images, spectra, signals. Not for tables with noisy columns, where neighbours
+    say little: on eight tables with 20, 50 and 100 labels its error was 20.0, 13.7 and 11.7 % on average, that of a
+    tuned ``SVC`` on the labelled rows 16.6, 12.1 and 9.5 %; on eleven other sets 34.3, 26.1 and 20.2 % against 36.9,
+    25.2 and 17.5 % (``benchmarks/defaults``).
+
     References
     ----------
     X. Zhu, Z. Ghahramani, J. Lafferty. Semi-supervised learning using Gaussian fields and harmonic functions. ICML
