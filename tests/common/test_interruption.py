@@ -38,7 +38,7 @@ class Interruption:
                 raise KeyboardInterrupt
 
 
-@cases()
+@cases(where=lambda case: not case.combines_models)
 def test_a_fit_that_is_interrupted_anywhere_leaves_the_estimator_as_it_was(case):
     X, y = labeled_sample(case, n=30)
     model, fitted = case.model(**case.draws), case.model(**case.draws).fit(X, y)

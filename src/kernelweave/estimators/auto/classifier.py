@@ -23,7 +23,16 @@ from ..shared.sample import Sample, class_shares, class_weights, read_sample
 from .class_weights import ClassCombination, combine_classifiers, compare_supervised
 from .leaderboard import ErrorEstimate, PairedDifference, class_error, tabulate_trials
 from .members import Member, mix_probabilities
-from .run import AUTO_CONSTRAINTS, AutoOptions, describe, read_auto_options, read_groups, run_search, search_status
+from .run import (
+    AUTO_CONSTRAINTS,
+    AutoOptions,
+    describe,
+    read_auto_options,
+    read_groups,
+    read_kernels,
+    run_search,
+    search_status,
+)
 from .search import SearchResult, Trial, find_best_certified
 from .trust import list_suspects, map_rows
 
@@ -78,12 +87,15 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     classes_ : ndarray of shape (n_classes,)
     members_ : list of Member
         Name, fitted model, weight and scaling of each model in the mixture.
+    class_factors_ : ndarray of shape (n_classes,)
+        What the probability of each class is multiplied by: its share in ``class_prior`` over that among the labels.
     leaderboard_ : list of dict
         All candidates, the largest weight first: error and log loss on held-out rows, standard error, weight, seconds,
         size (kernel values, leaves or coefficients of a prediction), whether unlabelled rows are used, status.
     error_ : ErrorEstimate or None
-        Share of wrong classes among held-out rows, with a 95 % interval; scalings and weights were found without the
-        rows of the same fold. None where there were too few labels to hold some out.
+        Share of wrong classes among held-out rows, which count by ``sample_weight`` and ``class_weight``, with a 95 %
+        interval; scalings and weights were found without the rows of the same fold. None where there were too few
+        labels to hold some out.
     unlabeled_helped_ : PairedDifference or None
         The error of a mixture of learners that use labelled rows only, less ``error_``, with a 95 % interval.
     transduction_ : ndarray of shape (n_samples,)
@@ -181,7 +193,12 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         sample = read_sample(self._read_rows(X, ("float64",)), partition(y, unlabeled=self.unlabeled), sample_weight)
         shares = class_shares(owner, self.class_prior, sample.partition, ())
         prior = None if shares is None else dict(zip(sample.partition.classes.tolist(), shares.tolist(), strict=True))
-        configured = {"kernels": self.kernels, "class_weight": self.class_weight, "class_prior": prior}
+        configured = {
+            "kernels": read_kernels(self.kernels, sample),
+            "class_weight": self.class_weight,
+            "class_prior": prior,
+            "unlabeled": self.unlabeled,
+        }
         options = read_auto_options(owner, "classes", self._parameters(), configured)
         found, combination = search_classifiers(
             sample, read_groups(groups, sample), options, self.class_weight, self._rng(), sample_weight is not None
@@ -197,7 +214,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes, shape (n_samples, n_classes); rows sum to 1."""
-        return mix_probabilities(self.members_, self.class_factors_, self._read_new_rows(X))
+        X = self._read_new_rows(X)
+        return mix_probabilities(self.members_, self.class_factors_, X)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return log odds of ``classes_[1]`` for two classes, else log probabilities, shape (n_samples, n_classes)."""
@@ -333,7 +351,7 @@ def summarize_classes(
     ]
     wrong = combination.probabilities.argmax(axis=1) != combination.codes
     distributions = distribute(members, factors, sample)
-    losses, scores = judge_trials(found, combination, labels.codes, sample.labeled_weight)
+    losses, scores = judge_trials(found, combination, labels.codes)
     transduction = labels.classes[distributions.argmax(axis=1)]
     transduction[sample.given.labeled] = sample.given.labels
     rows = sample.kept[labels.labeled[tested.places]]
@@ -357,17 +375,20 @@ def summarize_classes(
 
 
 def distribute(members: list[Member], factors: np.ndarray, sample: Sample) -> np.ndarray:
-    """Return the probabilities of the classes at all rows given; 0 and 1 at labelled ones."""
+    """Return the probabilities of the classes at all rows given; 0 and 1 at labelled ones.
+
+    A class all of whose rows have weight zero is none of them.
+    """
     given = sample.given
     out = np.zeros((sample.n_given, len(factors)))
-    out[given.labeled, np.searchsorted(sample.partition.classes, given.labels)] = 1.0
+    out[given.labeled] = given.labels[:, None] == sample.partition.classes
     if given.n_unlabeled:
         out[given.unlabeled] = mix_probabilities(members, factors, sample.rows.X[given.unlabeled])
     return out
 
 
 def judge_trials(
-    found: SearchResult, combination: ClassCombination, codes: np.ndarray, weight: np.ndarray
+    found: SearchResult, combination: ClassCombination, codes: np.ndarray
 ) -> tuple[dict[str, tuple[np.ndarray, np.ndarray]], dict[str, float]]:
     """Return which held-out rows each candidate got wrong, with their weights, and its log loss; both by name."""
     losses, scores = {}, {}
@@ -382,5 +403,5 @@ def judge_trials(
             wrong = (logs.argmax(axis=1) != combination.codes).astype(float)
             own = logs[np.arange(len(logs)), combination.codes]
             scores[trial.candidate.name] = -float(np.average(own, weights=combination.tested.weight))
-        losses[trial.candidate.name] = wrong, weight[places]
+        losses[trial.candidate.name] = wrong, combination.row_weight[places]
     return losses, scores

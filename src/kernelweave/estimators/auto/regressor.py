@@ -21,7 +21,16 @@ from ..shared.sample import Sample, read_sample
 from .leaderboard import ErrorEstimate, PairedDifference, number_error, tabulate_trials
 from .members import Member, mix_numbers
 from .number_weights import NumberCombination, combine_regressors, compare_supervised
-from .run import AUTO_CONSTRAINTS, AutoOptions, describe, read_auto_options, read_groups, run_search, search_status
+from .run import (
+    AUTO_CONSTRAINTS,
+    AutoOptions,
+    describe,
+    read_auto_options,
+    read_groups,
+    read_kernels,
+    run_search,
+    search_status,
+)
 from .search import SearchResult, Trial, find_best_certified
 from .trust import list_suspects
 
@@ -121,8 +130,9 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         self
         """
         self._check_parameters()
-        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), {"kernels": self.kernels})
         sample = read_sample(self._read_rows(X, ("float64",)), partition_targets(y), sample_weight)
+        configured = {"kernels": read_kernels(self.kernels, sample)}
+        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), configured)
         found, combination = search_regressors(
             sample, read_groups(groups, sample), options, self._rng(), sample_weight is not None
         )
@@ -131,7 +141,8 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted number of each row."""
-        return mix_numbers(self.members_, self._read_new_rows(X))
+        X = self._read_new_rows(X)
+        return mix_numbers(self.members_, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
@@ -233,7 +244,8 @@ def summarize_numbers(found: SearchResult, combination: NumberCombination, sampl
     leaderboard = tabulate_trials(found, losses, scores, combination.weights)
     for record in leaderboard:  # from mean squares to their roots; the deviation of a root by its derivative
         root = np.sqrt(record["error"])
-        record["standard_error"], record["error"] = record["standard_error"] / (2 * root) if root > 0 else 0.0, root
+        record["standard_error"] *= 0.0 if root == 0 else 1 / (2 * root)
+        record["error"] = root
     rows = sample.kept[labels.labeled[tested.places]]
     return AutoNumbers(
         members=members,

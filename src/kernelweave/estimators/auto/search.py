@@ -118,6 +118,7 @@ class SearchResult:
     failures: dict[str, str]
     skipped: list[str]
     is_interrupted: bool = False
+    is_late: bool = False  # whether candidates or folds were left out for want of time
 
 
 class _InterruptedError(Exception):
@@ -180,6 +181,8 @@ class _Search:
     trials: list[Trial] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    is_late: bool = False
+    is_stopped: bool = False
 
     @property
     def first_folds(self) -> Sequence[Fold]:
@@ -192,6 +195,7 @@ class _Search:
         for k, each in enumerate(order):
             if self.trials and not self.clock.allows((1.0 + FOLD_SHARE) * self.clock.pace * each.cost):
                 self.skipped.append(each.name)
+                self.is_late = True
                 continue
             self._report(f"trying {each.name}", 0.5 * k / len(order))
             started = self.clock.elapsed
@@ -200,6 +204,8 @@ class _Search:
                 self.clock.note(each.cost, self.clock.elapsed - started)
                 if self.clock.allows(len(self.first_folds) * FOLD_SHARE * trial.fitted.seconds):
                     trial = add_folds(trial, self.sample, self.first_folds, self.options)
+                else:
+                    self.is_late = True
                 self.trials.append(trial)
             except FAILURES as error:
                 self.failures[each.name] = str(error)
@@ -220,7 +226,10 @@ class _Search:
         """Predict further folds with the candidates in the race, as far as time allows."""
         for k, trial in enumerate(self.trials):
             expected = len(folds) * FOLD_SHARE * trial.fitted.seconds
-            if trial.is_out or not folds or not trial.values or not self.clock.allows(expected):
+            if trial.is_out or not folds or not trial.values:
+                continue
+            if not self.clock.allows(expected):
+                self.is_late = True
                 continue
             self._report(f"cross-validating {trial.candidate.name}", share + 0.3 * k / len(self.trials))
             try:
@@ -236,10 +245,12 @@ class _Search:
             raise ValueError(f"No candidate could be fitted. {name}: {why}")
         place = {each.name: k for k, each in enumerate(self.candidates)}
         in_order = sorted(self.trials, key=lambda trial: place[trial.candidate.name])
-        return SearchResult(in_order, self.failures, self.skipped, interrupted)
+        return SearchResult(in_order, self.failures, self.skipped, interrupted, self.is_late)
 
     def _report(self, text: str, share: float) -> None:
-        if self.options.on_step(text, share):
+        """Say what comes next; who says stop is asked no more, and obeyed once there is a trial."""
+        self.is_stopped = self.is_stopped or self.options.on_step(text, share)
+        if self.is_stopped and self.trials:
             raise _InterruptedError
 
 
@@ -276,7 +287,8 @@ def find_best_certified(trials: Sequence[Trial], scores: dict[str, float]) -> An
     certified = [trial for trial in trials if trial.candidate.is_certified]
     if not certified:
         return None
-    return min(certified, key=lambda trial: scores.get(trial.candidate.name, np.inf)).fitted.model
+    in_race = [trial for trial in certified if not trial.is_out]  # scores of the others are of fewer rows
+    return min(in_race or certified, key=lambda trial: scores.get(trial.candidate.name, np.inf)).fitted.model
 
 
 def _try_alone(
