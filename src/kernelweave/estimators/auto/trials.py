@@ -126,10 +126,7 @@ def make_folds(sample: Sample, groups: np.ndarray | None, rng: np.random.Generat
     fewest = count_fewest(part)
     if part.n_labeled < 4 or fewest < 1:
         return []
-    equal = None if groups is not None else group_equal_rows(sample.X, part.labeled)
-    for together in (groups, equal, None):
-        if together is None and groups is not None:
-            return []
+    for together in [group_equal_rows(sample.X, part.labeled), None] if groups is None else [groups]:
         n_units = part.n_labeled if together is None else len(np.unique(together[part.labeled]))
         for n_folds in range(min(N_FOLDS, n_units), 1, -1):
             with suppress(ValueError):
