@@ -192,16 +192,18 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         owner = type(self).__name__
         sample = read_sample(self._read_rows(X, ("float64",)), partition(y, unlabeled=self.unlabeled), sample_weight)
         shares = class_shares(owner, self.class_prior, sample.partition, ())
-        prior = None if shares is None else dict(zip(sample.partition.classes.tolist(), shares.tolist(), strict=True))
+        factors = class_weights(self.class_weight, sample.partition, sample.labeled_weight)
+        first = np.unique(sample.partition.codes, return_index=True)[1]  # labelled row of each class
         configured = {
             "kernels": read_kernels(self.kernels, sample),
-            "class_weight": self.class_weight,
-            "class_prior": prior,
+            # "balanced" by all labelled rows, in the folds too
+            "class_weight": None if self.class_weight is None else _by_class(factors[first], sample),
+            "class_prior": None if shares is None else _by_class(shares, sample),
             "unlabeled": self.unlabeled,
         }
         options = read_auto_options(owner, "classes", self._parameters(), configured)
         found, combination = search_classifiers(
-            sample, read_groups(groups, sample), options, self.class_weight, self._rng(), sample_weight is not None
+            sample, read_groups(groups, sample), options, factors, self._rng(), sample_weight is not None
         )
         return self._keep(
             sample,
@@ -315,17 +317,21 @@ class AutoClasses:
     n_iter: int
 
 
+def _by_class(values: np.ndarray, sample: Sample) -> dict[Any, float]:
+    """Return values of the classes by their labels."""
+    return dict(zip(sample.partition.classes.tolist(), values.tolist(), strict=True))
+
+
 def search_classifiers(
     sample: Sample,
     groups: np.ndarray | None,
     options: AutoOptions,
-    class_weight: Any,
+    factors: np.ndarray,
     rng: np.random.Generator,
     weighted: bool,
 ) -> tuple[SearchResult, ClassCombination]:
-    """Try the candidates, and combine them."""
-    labels, known = sample.partition, sample.labeled_weight
-    weight = known * class_weights(class_weight, labels, known)
+    """Try the candidates, and combine them; ``factors`` are those of labelled rows by the weights of their classes."""
+    labels, weight = sample.partition, sample.labeled_weight * factors
 
     def losses(values: np.ndarray, held: np.ndarray) -> np.ndarray:
         guessed = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
