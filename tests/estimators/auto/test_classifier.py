@@ -178,8 +178,7 @@ def test_labels_that_are_noise_have_an_error_that_chance_explains():
     assert model.error_.low <= 0.5 <= model.error_.high
     # No certainty is made of noise: the mean confidence is near one half.
     assert model.predict_proba(X[80:]).max(axis=1).mean() < 0.75
-    helped = model.unlabeled_helped_  # None where all of one kind are out of the race
-    assert helped is None or helped.verdict == "no clear difference"
+    assert model.unlabeled_helped_.verdict == "no clear difference"
 
 
 def test_one_source_of_nine_that_tells_the_classes_is_found():

@@ -105,9 +105,9 @@ def test_every_candidate_is_fitted_to_all_labels_and_in_every_fold(sample):
 # Races
 
 
-def trial_of(losses_by_fold, is_out=False, name="a", estimator=None):
+def trial_of(losses_by_fold, is_out=False, name="a", estimator=None, uses_unlabeled=False):
     values = tuple((np.arange(len(each)), np.asarray(each, dtype=float)) for each in losses_by_fold)
-    return Trial(Fitted(Candidate(name, estimator), name, None, 1.0), values, 1.0, is_out)
+    return Trial(Fitted(Candidate(name, estimator, 1.0, uses_unlabeled), name, None, 1.0), values, 1.0, is_out)
 
 
 def test_what_is_clearly_worse_than_the_best_is_out_and_nothing_else():
@@ -117,6 +117,13 @@ def test_what_is_clearly_worse_than_the_best_is_out_and_nothing_else():
     untested = trial_of([])
     found = end_race([best, four_worse, five_worse, untested], lambda found, held: found)
     assert [trial.is_out for trial in found] == [False, False, True, False]
+
+
+def test_the_best_with_and_the_best_without_unlabelled_rows_stay():
+    graph = trial_of([[0.0] * 10] * 2, uses_unlabeled=True)
+    better, worse = trial_of([[0.8] * 10] * 2), trial_of([[1.0] * 10] * 2)
+    found = end_race([worse, graph, better], lambda found, held: found)
+    assert [trial.is_out for trial in found] == [True, False, False]
 
 
 def test_one_candidate_has_no_race():

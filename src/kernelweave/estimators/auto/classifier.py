@@ -48,7 +48,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     .. math:: \sum_{i \in L} v_i \log \sum_m w_m\, p_m(y_i \mid x_i) + \frac{\alpha}{M} \sum_m \log w_m
         \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 ,
 
-    with :math:`v_i` the weights of rows. The prediction is the most probable class of :math:`\sum_m w_m p_m(x)`.
+    with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, and :math:`\alpha = 4`
+    rows that equal weights are worth. The prediction is the most probable class of :math:`\sum_m w_m p_m(x)`.
 
     Parameters
     ----------
@@ -76,7 +77,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Candidates that are fitted at the same time; used where there is no ``max_time``.
     callback : callable, optional
         ``callback(state)`` before each step, with a :class:`FitState` whose ``phase`` says what comes next; a true
-        return value ends the search, and what was tried so far is combined.
+        return value ends the search once a candidate was tried, and what was tried so far is combined. Steps in other
+        processes (``n_jobs``) are not told.
     verbose : int, default=0
         1 shows progress.
     random_state : int, RandomState or None, default=None
@@ -106,7 +108,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         The labelled rows that were held out.
     oof_probabilities_ : ndarray of shape (n_tested, n_classes)
         Of the mixture, without having seen their labels.
-    best_estimator_ : estimator
+    best_estimator_ : estimator or None
         The best single model with a certificate, fitted to all rows.
     objective_, certificate_ : float and Certificate
         Of the problem of the weights, minimised. Members have certificates of their own (``members_[k].model``).
@@ -120,8 +122,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     Notes
     -----
     Where fewer than eight rows can be held out, all candidates have the same weight, and ``error_`` is None. A class
-    with one label is never held out. Equal rows are held out together. An interrupt (Ctrl-C) ends the search, once a
-    candidate was tried: the model is made of what was tried so far, and ``status_`` says so.
+    with one label is never held out. Where many rows are equal, equal ones are held out together. An interrupt (Ctrl-C)
+    ends the search, once a candidate was tried: the model is made of what was tried so far, and ``status_`` says so.
 
     References
     ----------
@@ -286,7 +288,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         return choose_rows_to_label(self.label_distributions_, self._points, n, labeled=labeled, random_state=0)
 
     def refit_single(self) -> Any:
-        """Return the best single model with a certificate, fitted to all rows, where a small model is wanted."""
+        """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
         check_is_fitted(self)
         return copy.deepcopy(self.best_estimator_)
 

@@ -41,8 +41,11 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     As in :class:`AutoKernelClassifier`, each candidate is fitted to all rows and to rows of which some labels are
     hidden. With its predictions :math:`f_m` of held-out rows, the weights solve
 
-    .. math:: \min_w \; \sum_{i \in L} v_i \Big(y_i - \sum_m w_m f_m(x_i)\Big)^2 + \rho \sum_m \Big(w_m - \frac1M\Big)^2
-        \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 .
+    .. math:: \min_w \; \sum_{i \in L} v_i \Big(y_i - \sum_m w_m f_m(x_i)\Big)^2
+        + \rho s^2 \sum_m \Big(w_m - \frac1M\Big)^2 \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 ,
+
+    with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, :math:`s^2` the
+    smallest mean squared error of one, and :math:`\rho = 4`, so that equal weights are worth four rows.
 
     Parameters
     ----------
@@ -177,11 +180,13 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
             ``row``, ``given``, ``suggested`` (the prediction), ``score`` (residual in units of the usual one).
         """
         check_is_fitted(self)
+        if not len(self.oof_rows_):
+            return []
         suspects = rank_suspect_numbers(self.oof_predictions_, self._oof_targets)
         return list_suspects(suspects, self.oof_rows_, self._oof_targets, self.oof_predictions_, n)
 
     def refit_single(self) -> Any:
-        """Return the best single model with a certificate, fitted to all rows, where a small model is wanted."""
+        """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
         check_is_fitted(self)
         return copy.deepcopy(self.best_estimator_)
 

@@ -1,9 +1,10 @@
 """The search: every candidate is fitted and held-out rows are predicted, as far as time allows.
 
 It has stages. First each candidate is fitted to all labels and predicts two folds; then those that are clearly worse
-than the best are out of the race, and the others predict the remaining folds. Folds are repeated, with rows dealt anew,
-until the weights of the candidates have settled. Where no time limit binds, what is found depends on the seed alone,
-not on ``n_jobs``.
+than the best are out of the race, and the others predict the remaining folds. The best of those that use unlabelled
+rows, and of those that do not, stay in any case: else nothing could be said of whether unlabelled rows helped.
+Folds are repeated, with rows dealt anew, until the weights of the candidates have settled. Where no time limit binds,
+what is found depends on the seed alone, not on ``n_jobs``.
 """
 
 from __future__ import annotations
@@ -270,16 +271,20 @@ def add_folds(trial: Trial, sample: Sample, folds: Sequence[Fold], options: Sear
 
 
 def end_race(trials: Sequence[Trial], losses: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> list[Trial]:
-    """Mark the trials that are clearly worse than the best on the first folds; those without a fold stay."""
+    """Mark the trials that are clearly worse than the best on the first folds.
+
+    Those without a fold stay, and so does the best of each kind, with and without unlabelled rows.
+    """
     first = {k: trial.values[:N_RACING_FOLDS] for k, trial in enumerate(trials) if len(trial.values) >= N_RACING_FOLDS}
     lost = {k: np.concatenate([losses(found, held) for held, found in values]) for k, values in first.items()}
     if len(lost) < 2:
         return list(trials)
-    best = min(lost.values(), key=lambda each: float(each.sum()))
-    return [
-        replace(trial, is_out=k in lost and clearly_better(best, lost[k], RACING_DEVIATIONS))
-        for k, trial in enumerate(trials)
-    ]
+    sums = {k: float(each.sum()) for k, each in lost.items()}
+    kinds = [[k for k in lost if trials[k].candidate.uses_unlabeled is kind] for kind in (False, True)]
+    stay = [min(kind, key=sums.__getitem__) for kind in kinds if kind]
+    best = lost[min(stay, key=sums.__getitem__)]
+    is_worse = {k: k not in stay and clearly_better(best, each, RACING_DEVIATIONS) for k, each in lost.items()}
+    return [replace(trial, is_out=is_worse.get(k, False)) for k, trial in enumerate(trials)]
 
 
 def find_best_certified(trials: Sequence[Trial], scores: dict[str, float]) -> Any:
