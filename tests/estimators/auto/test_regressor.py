@@ -5,6 +5,7 @@ from functools import cache
 import numpy as np
 import pandas as pd
 import pytest
+from checks.auto_fits import protect, statuses
 from scipy import sparse
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
@@ -29,19 +30,13 @@ def waves(n=90, n_labeled=45, noise=0.05):
     X = rng.uniform(-2, 2, size=(n, 2))
     truth = np.sin(2 * X[:, 0]) + X[:, 1] + noise * rng.normal(size=n)
     y = np.where(np.arange(n) < n_labeled, truth, np.nan)
-    for array in (X, truth, y):
-        array.setflags(write=False)
-    return X, truth, y
+    return protect(X, truth, y)
 
 
 @cache
 def fitted():
     X, _, y = waves()
     return make().fit(X, y)
-
-
-def statuses(model):
-    return {record["candidate"]: record["status"] for record in model.leaderboard_}
 
 
 def test_numbers_are_learned_and_the_error_is_said():
