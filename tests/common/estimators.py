@@ -19,6 +19,8 @@ from sklearn.utils.validation import has_fit_parameter
 from kernelweave import (
     RBF,
     AlignedKernelLearner,
+    AutoKernelClassifier,
+    AutoKernelRegressor,
     CGBoostClassifier,
     CGBoostClassifierCV,
     CGBoostOneClass,
@@ -51,6 +53,7 @@ STEP = r"{name}: step \d+, (\d+ kernels, )?objective [\d.e+]+, relative gap \d\.
 COST = r"{name}: C=[\d.]+ by \d+ folds of \d+ labelled rows"
 CHOICE = r"{name}: (equal|learned) weights; squared error at held-out rows: .*"
 ANNEALING = r"{name}: annealing at [\d.]+, step \d+, objective [\d.e+]+, \d+ slopes changed, \d+\.\d s"
+SEARCH = r" *\d+%  {name}: (trying|cross-validating) [\w -]+| *100%  {name}: \d+ candidates tried"
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,9 +114,19 @@ class Case:
     @property
     def has_expansion(self) -> bool:
         """Whether an output is a sum over the kernels."""
-        return self.task != "features" and not isinstance(
-            self.estimator, HarmonicClassifier | HarmonicRegressor | RKDAClassifier
+        return (
+            self.task != "features"
+            and not self.combines_models
+            and not isinstance(self.estimator, HarmonicClassifier | HarmonicRegressor | RKDAClassifier)
         )
+
+    @property
+    def combines_models(self) -> bool:
+        """Whether it is made of other models: kernels, costs and iterations are theirs, and so are their limits.
+
+        It is certified for its weights alone, and an interrupt ends the search with what was tried so far.
+        """
+        return isinstance(self.estimator, AutoKernelClassifier | AutoKernelRegressor)
 
     def model(self, **options: Any) -> Any:
         """A copy of the estimator, with a seed, and other parameters if given."""
@@ -151,6 +164,11 @@ LEARNED = {**MACHINE, "kernel": None, "draws": {"C": "cv"}}
 GRAPH = {"exact": {"metric": "euclidean"}, "kernel": "kernel"}
 LEARNER = {"kernel": "kernel", "draws": {"n_landmarks": 15}}
 VOTES = LabelAwareKernelLearner(n_eigenvectors=5)
+ONCE = {"kernels": PAIR, "n_repeats": 1}
+# Graphs have other neighbours by default, and one view is another kernel, where rows are sparse or row numbers.
+CLASSIFIERS = [("SVM", MKLClassifier(**GIVEN, tol=1e-10)), ("RKDA", RKDAClassifier(tol=1e-10))]
+REGRESSORS = [("SVM", MKLRegressor(**GIVEN, tol=1e-10)), ("mean", MKLRegressor(C=1.0, weighting="uniform", tol=1e-10))]
+COMBINATION = {"close": 1e-3, "line": SEARCH}
 
 ESTIMATORS = [
     Case(CGBoostClassifier(PAIR, C=10.0), **BOOST),
@@ -172,6 +190,12 @@ ESTIMATORS = [
     Case(LabelAwareKernelLearner(), **LEARNER),
     Case(AlignedKernelLearner(PAIR), **{**LEARNER, "kernel": "kernels"}),
     Case(OrderedSpectralKernelLearner(), **LEARNER),
+    Case(AutoKernelClassifier(["RKDA", "harmonic", "SVM"], **ONCE), exact={"candidates": CLASSIFIERS}, **COMBINATION),
+    Case(
+        AutoKernelRegressor(["harmonic", "SVM", MKLRegressor(**GIVEN)], **ONCE),
+        exact={"candidates": REGRESSORS},
+        **COMBINATION,
+    ),
 ]
 VARIANTS = [
     Case(CGBoostClassifier(KernelLibrary(PAIR, priority=["Linear()"]), penalty="l2"), **{**BOOST, "close": 1e-2}),

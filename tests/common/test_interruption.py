@@ -11,6 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import kernelweave
+from kernelweave.solvers.result import Status
 
 PACKAGE = str(Path(kernelweave.__file__).parent)
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -38,7 +39,7 @@ class Interruption:
                 raise KeyboardInterrupt
 
 
-@cases()
+@cases(where=lambda case: not case.combines_models)
 def test_a_fit_that_is_interrupted_anywhere_leaves_the_estimator_as_it_was(case):
     X, y = labeled_sample(case, n=30)
     model, fitted = case.model(**case.draws), case.model(**case.draws).fit(X, y)
@@ -54,6 +55,29 @@ def test_a_fit_that_is_interrupted_anywhere_leaves_the_estimator_as_it_was(case)
         with pytest.raises(KeyboardInterrupt), Interruption(at=max(1, int(share * whole.n_calls))):
             fitted.fit(X, y)
         assert {name: id(value) for name, value in vars(fitted).items()} == before
+
+
+@cases(where=lambda case: case.combines_models)
+def test_a_search_that_is_interrupted_anywhere_leaves_the_estimator_as_it_was_or_says_so(case):
+    X, y = labeled_sample(case, n=30)
+    case.model().fit(X, y)  # the first fit may compile and import
+    with Interruption() as whole:
+        case.model().fit(X, y)
+    raised = []
+    for share in (0.002, 0.3, 0.5, 0.7, 0.9, 0.98):
+        model = case.model()
+        try:
+            with Interruption(at=max(1, int(share * whole.n_calls))):
+                model.fit(X, y)
+        except KeyboardInterrupt:
+            raised.append(True)
+            assert vars(model).keys() == model.get_params(deep=False).keys()
+        else:
+            raised.append(False)
+            assert model.status_ is Status.CALLBACK
+            assert len(model.predict(X)) == 30
+    assert raised[0]  # no candidate was finished
+    assert not all(raised)
 
 
 def interrupt(state):

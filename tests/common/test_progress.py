@@ -29,6 +29,8 @@ def test_a_callback_sees_steps_and_stops_the_fit(case):
     for state in seen:
         assert isinstance(state, FitState)
         assert state.iteration in (0, 1)
+        if case.combines_models:  # whose objective is known at the end
+            continue
         assert np.isfinite(state.objective)
         assert state.gap >= 0.0
         assert state.target > 0.0
@@ -61,7 +63,7 @@ def test_progress_is_printed_line_by_line(case, capsys):
     lines = err.splitlines()
     pattern = case.line.format(name=case.name)
     assert [line for line in lines if not re.fullmatch(pattern, line)] == []
-    assert len(lines) >= model.n_iter_
+    assert len(lines) >= (2 if case.combines_models else model.n_iter_)
 
 
 @cases(where=having("verbose"))

@@ -6,6 +6,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelweave import (
     RBF,
     AlignedKernelLearner,
+    AutoKernelClassifier,
+    AutoKernelRegressor,
     CGBoostClassifier,
     CGBoostClassifierCV,
     CGBoostOneClass,
@@ -84,6 +86,8 @@ CHECKED = [
     (LabelAwareKernelLearner(), weights(ROWS_ALIKE.format("eigenvectors"))),
     (AlignedKernelLearner(), weights(ROWS_ALIKE.format("eigenvectors"))),
     (OrderedSpectralKernelLearner(), weights(ROWS_ALIKE.format("eigenvectors"))),
+    (AutoKernelClassifier(["RKDA", "harmonic", "SVM"], n_repeats=1), weights(ROWS_ALIKE.format("folds"))),
+    (AutoKernelRegressor(["harmonic", "SVM"], n_repeats=1), weights(ROWS_ALIKE.format("folds"))),
 ]
 
 

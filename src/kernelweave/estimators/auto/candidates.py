@@ -7,7 +7,7 @@ in the folds it is fitted with these choices, which `fix_choices` reads off.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ RIDGES = tuple(np.logspace(-3, 3, 7))
 N_SEARCH_FOLDS = 3
 MIN_SEARCH_ROWS = 10  # labelled rows, below which linear models take a middle cost
 CHOICES = ("C", "ratio", "weighting", "ramp")  # parameters that estimators choose by folds and keep as C_, ratio_, ...
+OPEN = {"unlabeled": "auto"}  # what stands for "not set"; None in other parameters
 MIN_PROBABILITY = 1e-6  # in a logarithm
 MIN_LEFT_OUT = 3  # labelled rows of a class, of which a fold leaves the two that leave_one_out=True needs
 NARROW = 10.0  # times the usual width of a cluster kernel's base: clusters must be resolved
@@ -171,7 +172,7 @@ def _read_candidate(given: Any, known: dict[str, Candidate], task: str, owner: s
     if isinstance(estimator, str):
         if estimator not in known:
             raise ValueError(f"{owner} has no candidate {estimator!r}; it has {', '.join(map(repr, known))}.")
-        return known[estimator]
+        return known[estimator] if name is None else replace(known[estimator], name=str(name))
     is_right = is_classifier if task == "classes" else is_regressor
     if not isinstance(estimator, BaseEstimator) or not is_right(estimator):
         kind = "classifiers" if task == "classes" else "regressors"
@@ -192,12 +193,14 @@ def _name_candidates(candidates: list[Candidate], owner: str) -> list[Candidate]
 def configure(estimator: Any, **options: Any) -> Any:
     """Return a copy of an estimator with options that are not None, where it, or a step of it, leaves them at None.
 
-    ``class_prior`` takes the place of any other.
+    ``class_prior`` takes the place of any other, ``unlabeled`` that of ``"auto"``.
     """
     copied = clone(estimator)
     for key, value in copied.get_params().items():
         name = key.rpartition("__")[2]
-        if options.get(name) is not None and (value is None or name == "class_prior"):
+        left = OPEN.get(name)
+        is_open = name == "class_prior" or (isinstance(value, type(left)) and value == left)
+        if is_open and options.get(name, left) != left:
             copied.set_params(**{key: options[name]})
     return copied
 

@@ -37,6 +37,8 @@ class ClassCombination:
         Log probabilities by each trial in the running.
     probabilities : ndarray of shape (n_tested, n_classes)
         Of the combination, by scalings and weights to which the rows of the same part are unknown.
+    row_weight : ndarray of shape (n_labeled,)
+        How much labelled rows count.
     """
 
     weights: np.ndarray
@@ -46,6 +48,7 @@ class ClassCombination:
     codes: np.ndarray
     logs: dict[int, np.ndarray]
     probabilities: np.ndarray
+    row_weight: np.ndarray
 
 
 def combine_classifiers(trials: Sequence[Trial], sample: Sample, weight: np.ndarray, combine: str) -> ClassCombination:
@@ -64,7 +67,7 @@ def combine_classifiers(trials: Sequence[Trial], sample: Sample, weight: np.ndar
     tested = find_tested([trials[k] for k in running], sample, weight)
     codes = part.codes[tested.places]
     if not running or not is_testable(codes):
-        return _combine_untested(trials, sample)
+        return _combine_untested(trials, sample, weight)
     choices, logs = {}, {}
     for k in running:
         decision, _ = trials[k].average(part.n_labeled)
@@ -74,7 +77,7 @@ def combine_classifiers(trials: Sequence[Trial], sample: Sample, weight: np.ndar
     weights[running] = drop_small(result.x, MIN_WEIGHT)
     scalings = {k: choices[k].scaling for k in running if weights[k] > 0}
     return ClassCombination(
-        weights, scalings, result, tested, codes, logs, mix_out_of_fold(logs, codes, tested, combine)
+        weights, scalings, result, tested, codes, logs, mix_out_of_fold(logs, codes, tested, combine), weight
     )
 
 
@@ -112,11 +115,11 @@ def compare_supervised(combination: ClassCombination, trials: Sequence[Trial], c
     return paired_difference(without.astype(float), with_them.astype(float), tested.weight)
 
 
-def _combine_untested(trials: Sequence[Trial], sample: Sample) -> ClassCombination:
+def _combine_untested(trials: Sequence[Trial], sample: Sample, row_weight: np.ndarray) -> ClassCombination:
     """Give all trials the same weight, and scalings by the spread of their outputs."""
     weights = np.full(len(trials), 1.0 / len(trials))
     scalings = {k: guess_scaling(outputs(trial.fitted.model, sample.X)) for k, trial in enumerate(trials)}
     nothing = np.empty(0, dtype=np.intp)
     tested = TestedRows(nothing, nothing, np.empty(0))
     empty = np.empty((0, sample.partition.n_classes))
-    return ClassCombination(weights, scalings, keep_prior(weights), tested, nothing, {}, empty)
+    return ClassCombination(weights, scalings, keep_prior(weights), tested, nothing, {}, empty, row_weight)

@@ -56,19 +56,19 @@ def stack_classes(
     array([1., 0.])
     """
     total = float(weight.sum()) + prior_rows
-    w, status = prior.copy(), Status.MAX_ITER
-    for n_steps in range(1, MAX_STEPS + 1):  # noqa: B007
+    w = prior.copy()
+    for n_steps in range(1, MAX_STEPS + 1):
         mixed = w @ likelihood
         gradient = likelihood @ (weight / mixed) + prior_rows * prior / w  # of what is maximised; w . gradient = total
         gap = float(gradient.max()) - total
         objective = -float(weight @ np.log(mixed) + prior_rows * (prior @ np.log(w)))
-        if gap <= STACK_TOL * max(abs(objective), 1.0):
-            status = Status.CONVERGED
+        is_close = gap <= STACK_TOL * max(abs(objective), 1.0)
+        if is_close or n_steps == MAX_STEPS:
             break
         w = w * gradient / total
         w /= w.sum()
     certificate = Certificate(max(gap, 0.0), objective, "duality gap", scope=SCOPE)
-    return SolverResult(w, objective, certificate, status, n_steps)
+    return SolverResult(w, objective, certificate, Status.CONVERGED if is_close else Status.MAX_ITER, n_steps)
 
 
 def stack_numbers(
@@ -92,6 +92,8 @@ def stack_numbers(
     >>> stack_numbers(predictions, targets, np.ones(4), np.full(3, 1 / 3)).x.round(1)
     array([0.5, 0.5, 0. ])
     """
+    if not weight.any():
+        return keep_prior(prior)
     errors = predictions - targets  # the weights sum to 1
     H = (errors * weight) @ errors.T
     ridge = prior_rows * float(H.diagonal().min()) / float(weight.sum())

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
-from .search import SearchResult
+from .search import SearchResult, Trial
 
 CONFIDENCE = 0.95
 
@@ -94,7 +94,7 @@ def tabulate_trials(
                 "seconds": round(trial.seconds, 3),
                 "size": model_size(trial.fitted.model),
                 "uses_unlabeled": trial.candidate.uses_unlabeled,
-                "status": "out of the race" if trial.is_out else "tested" if trial.values else "not tested",
+                "status": _name_status(trial, result.failures.get(name)),
             }
         )
     records.sort(key=lambda record: (-record["weight"], np.nan_to_num(record["error"], nan=np.inf)))
@@ -104,6 +104,12 @@ def tabulate_trials(
         if all(record["candidate"] != name for record in records):
             records.append({"candidate": name, **nothing, "status": f"failed: {why}"})
     return records + [{"candidate": name, **nothing, "status": "no time"} for name in result.skipped]
+
+
+def _name_status(trial: Trial, failure: str | None) -> str:
+    if failure is not None:
+        return f"failed: {failure}"
+    return "out of the race" if trial.is_out else "tested" if trial.values else "not tested"
 
 
 def model_size(model: Any) -> int:
@@ -132,9 +138,9 @@ def class_error(wrong: np.ndarray, weight: np.ndarray) -> ErrorEstimate:
     p, z = float(share @ wrong), float(norm.ppf(0.5 + CONFIDENCE / 2))
     middle, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     unit = 1 + z**2 / n
-    return ErrorEstimate(
-        p, max(0.0, float((middle - half) / unit)), min(1.0, float((middle + half) / unit)), len(wrong)
-    )
+    low = float((middle - half) / unit) if wrong.any() else 0.0  # which rounding would miss
+    high = 1.0 if wrong.all() else float((middle + half) / unit)
+    return ErrorEstimate(p, low, high, len(wrong))
 
 
 def number_error(residuals: np.ndarray, weight: np.ndarray) -> ErrorEstimate:

@@ -21,7 +21,16 @@ from ..shared.sample import Sample, read_sample
 from .leaderboard import ErrorEstimate, PairedDifference, number_error, tabulate_trials
 from .members import Member, mix_numbers
 from .number_weights import NumberCombination, combine_regressors, compare_supervised
-from .run import AUTO_CONSTRAINTS, AutoOptions, describe, read_auto_options, read_groups, run_search, search_status
+from .run import (
+    AUTO_CONSTRAINTS,
+    AutoOptions,
+    describe,
+    read_auto_options,
+    read_groups,
+    read_kernels,
+    run_search,
+    search_status,
+)
 from .search import SearchResult, Trial, find_best_certified
 from .trust import list_suspects
 
@@ -32,8 +41,11 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     As in :class:`AutoKernelClassifier`, each candidate is fitted to all rows and to rows of which some labels are
     hidden. With its predictions :math:`f_m` of held-out rows, the weights solve
 
-    .. math:: \min_w \; \sum_{i \in L} v_i \Big(y_i - \sum_m w_m f_m(x_i)\Big)^2 + \rho \sum_m \Big(w_m - \frac1M\Big)^2
-        \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 .
+    .. math:: \min_w \; \sum_{i \in L} v_i \Big(y_i - \sum_m w_m f_m(x_i)\Big)^2
+        + \rho s^2 \sum_m \Big(w_m - \frac1M\Big)^2 \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 ,
+
+    with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, :math:`s^2` the
+    smallest mean squared error of one, and :math:`\rho = 4`, so that equal weights are worth four rows.
 
     Parameters
     ----------
@@ -121,8 +133,9 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         self
         """
         self._check_parameters()
-        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), {"kernels": self.kernels})
         sample = read_sample(self._read_rows(X, ("float64",)), partition_targets(y), sample_weight)
+        configured = {"kernels": read_kernels(self.kernels, sample)}
+        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), configured)
         found, combination = search_regressors(
             sample, read_groups(groups, sample), options, self._rng(), sample_weight is not None
         )
@@ -131,7 +144,8 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted number of each row."""
-        return mix_numbers(self.members_, self._read_new_rows(X))
+        X = self._read_new_rows(X)
+        return mix_numbers(self.members_, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
@@ -166,11 +180,13 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
             ``row``, ``given``, ``suggested`` (the prediction), ``score`` (residual in units of the usual one).
         """
         check_is_fitted(self)
+        if not len(self.oof_rows_):
+            return []
         suspects = rank_suspect_numbers(self.oof_predictions_, self._oof_targets)
         return list_suspects(suspects, self.oof_rows_, self._oof_targets, self.oof_predictions_, n)
 
     def refit_single(self) -> Any:
-        """Return the best single model with a certificate, fitted to all rows, where a small model is wanted."""
+        """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
         check_is_fitted(self)
         return copy.deepcopy(self.best_estimator_)
 
@@ -233,7 +249,8 @@ def summarize_numbers(found: SearchResult, combination: NumberCombination, sampl
     leaderboard = tabulate_trials(found, losses, scores, combination.weights)
     for record in leaderboard:  # from mean squares to their roots; the deviation of a root by its derivative
         root = np.sqrt(record["error"])
-        record["standard_error"], record["error"] = record["standard_error"] / (2 * root) if root > 0 else 0.0, root
+        record["standard_error"] *= 0.0 if root == 0 else 1 / (2 * root)
+        record["error"] = root
     rows = sample.kept[labels.labeled[tested.places]]
     return AutoNumbers(
         members=members,

@@ -12,6 +12,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ...kernels.defaults import as_library
+from ...kernels.library import KernelLibrary
 from ...parameters import CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, one_of, read_options
 from ...solvers.result import FitState, SolverResult, Status
 from ..shared.progress import show_progress
@@ -76,6 +78,16 @@ class TestedRows:
 def read_auto_options(owner: str, task: str, params: Mapping[str, Any], configured: dict[str, Any]) -> AutoOptions:
     """Return the options that parameters mean."""
     return read_options(AutoOptions, params, owner=owner, task=task, configured=configured)
+
+
+def read_kernels(kernels: Any, sample: Sample) -> KernelLibrary | None:
+    """Return the library that a parameter means; columns by position, since candidates see rows without names."""
+    if kernels is None:
+        return None
+    library, X, names = as_library(kernels), sample.rows.X, sample.rows.feature_names
+    known = None if names is None else names.tolist()
+    resolved = [(entry.name, entry.kernel.resolve(known, X.shape[1])) for entry in library.entries]
+    return KernelLibrary(resolved, priority=library.priority)
 
 
 def read_groups(groups: Any, sample: Sample) -> np.ndarray | None:
@@ -162,7 +174,7 @@ def search_status(found: SearchResult, weights: SolverResult) -> Status:
     """Return why the search ended."""
     if found.is_interrupted:
         return Status.CALLBACK
-    return Status.MAX_TIME if found.skipped else weights.status
+    return Status.MAX_TIME if found.is_late else weights.status
 
 
 def describe(
@@ -180,7 +192,8 @@ def describe(
         lines.append(f"{what} of held-out rows: {error}.")
     ordered = sorted(members, key=lambda member: -member.weight)
     shares = ", ".join(f"{member.name} {member.weight:.0%}" for member in ordered)
-    lines.append(f"The prediction is a mixture of {len(ordered)} models: {shares}.")
+    models = "1 model" if len(ordered) == 1 else f"{len(ordered)} models"
+    lines.append(f"The prediction is a mixture of {models}: {shares}.")
     tested = [record for record in leaderboard if np.isfinite(record["error"])]
     if tested:
         best = min(tested, key=lambda record: record["error"])

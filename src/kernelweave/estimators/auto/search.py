@@ -1,9 +1,10 @@
 """The search: every candidate is fitted and held-out rows are predicted, as far as time allows.
 
 It has stages. First each candidate is fitted to all labels and predicts two folds; then those that are clearly worse
-than the best are out of the race, and the others predict the remaining folds. Folds are repeated, with rows dealt anew,
-until the weights of the candidates have settled. Where no time limit binds, what is found depends on the seed alone,
-not on ``n_jobs``.
+than the best are out of the race, and the others predict the remaining folds. The best of those that use unlabelled
+rows, and of those that do not, stay in any case: else nothing could be said of whether unlabelled rows helped.
+Folds are repeated, with rows dealt anew, until the weights of the candidates have settled. Where no time limit binds,
+what is found depends on the seed alone, not on ``n_jobs``.
 """
 
 from __future__ import annotations
@@ -125,6 +126,7 @@ class SearchResult:
     failures: dict[str, str]
     skipped: list[str]
     is_interrupted: bool = False
+    is_late: bool = False  # whether candidates or folds were left out for want of time
 
 
 class _InterruptedError(Exception):
@@ -187,6 +189,8 @@ class _Search:
     trials: list[Trial] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
+    is_late: bool = False
+    is_stopped: bool = False
 
     @property
     def first_folds(self) -> Sequence[Fold]:
@@ -199,6 +203,7 @@ class _Search:
         for k, each in enumerate(order):
             if self.trials and not self.clock.allows((1.0 + N_RACING_FOLDS * FOLD_SHARE) * self.clock.pace * each.cost):
                 self.skipped.append(each.name)
+                self.is_late = True
                 continue
             self._report(f"trying {each.name}", 0.5 * k / len(order))
             started = self.clock.elapsed
@@ -207,6 +212,8 @@ class _Search:
                 self.clock.note(each.cost, self.clock.elapsed - started)
                 if self.clock.allows(len(self.first_folds) * FOLD_SHARE * trial.fitted.seconds):
                     trial = add_folds(trial, self.sample, self.first_folds, self.options)
+                else:
+                    self.is_late = True
                 self.trials.append(trial)
             except FAILURES as error:
                 self.failures[each.name] = str(error)
@@ -227,7 +234,10 @@ class _Search:
         """Predict further folds with the candidates in the race, as far as time allows."""
         for k, trial in enumerate(self.trials):
             expected = len(folds) * FOLD_SHARE * trial.fitted.seconds
-            if trial.is_out or not folds or not trial.values or not self.clock.allows(expected):
+            if trial.is_out or not folds or not trial.values:
+                continue
+            if not self.clock.allows(expected):
+                self.is_late = True
                 continue
             self._report(f"cross-validating {trial.candidate.name}", share + 0.3 * k / len(self.trials))
             try:
@@ -243,10 +253,12 @@ class _Search:
             raise ValueError(f"No candidate could be fitted. {name}: {why}")
         place = {each.name: k for k, each in enumerate(self.candidates)}
         in_order = sorted(self.trials, key=lambda trial: place[trial.candidate.name])
-        return SearchResult(in_order, self.failures, self.skipped, interrupted)
+        return SearchResult(in_order, self.failures, self.skipped, interrupted, self.is_late)
 
     def _report(self, text: str, share: float) -> None:
-        if self.options.on_step(text, share):
+        """Say what comes next; who says stop is asked no more, and obeyed once there is a trial."""
+        self.is_stopped = self.is_stopped or self.options.on_step(text, share)
+        if self.is_stopped and self.trials:
             raise _InterruptedError
 
 
@@ -268,16 +280,20 @@ def add_folds(trial: Trial, sample: Sample, folds: Sequence[Fold], options: Sear
 
 
 def end_race(trials: Sequence[Trial], losses: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> list[Trial]:
-    """Mark the trials that are clearly worse than the best on the first folds; those without a fold stay."""
+    """Mark the trials that are clearly worse than the best on the first folds.
+
+    Those without a fold stay, and so does the best of each kind, with and without unlabelled rows.
+    """
     first = {k: trial.values[:N_RACING_FOLDS] for k, trial in enumerate(trials) if len(trial.values) >= N_RACING_FOLDS}
     lost = {k: np.concatenate([losses(found, held) for held, found in values]) for k, values in first.items()}
     if len(lost) < 2:
         return list(trials)
-    best = min(lost.values(), key=lambda each: float(each.sum()))
-    return [
-        replace(trial, is_out=k in lost and clearly_better(best, lost[k], RACING_DEVIATIONS))
-        for k, trial in enumerate(trials)
-    ]
+    sums = {k: float(each.sum()) for k, each in lost.items()}
+    kinds = [[k for k in lost if trials[k].candidate.uses_unlabeled is kind] for kind in (False, True)]
+    stay = [min(kind, key=sums.__getitem__) for kind in kinds if kind]
+    best = lost[min(stay, key=sums.__getitem__)]
+    is_worse = {k: k not in stay and clearly_better(best, each, RACING_DEVIATIONS) for k, each in lost.items()}
+    return [replace(trial, is_out=is_worse.get(k, False)) for k, trial in enumerate(trials)]
 
 
 def find_best_certified(trials: Sequence[Trial], scores: dict[str, float]) -> Any:
@@ -285,7 +301,8 @@ def find_best_certified(trials: Sequence[Trial], scores: dict[str, float]) -> An
     certified = [trial for trial in trials if trial.candidate.is_certified]
     if not certified:
         return None
-    return min(certified, key=lambda trial: scores.get(trial.candidate.name, np.inf)).fitted.model
+    in_race = [trial for trial in certified if not trial.is_out]  # scores of the others are of fewer rows
+    return min(in_race or certified, key=lambda trial: scores.get(trial.candidate.name, np.inf)).fitted.model
 
 
 def _try_alone(

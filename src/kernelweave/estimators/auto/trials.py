@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection._search import BaseSearchCV
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import has_fit_parameter
 
@@ -31,7 +31,8 @@ N_FOLDS = 5
 MAX_NESTED_LABELS = 50  # up to which folds choose settings anew
 MAX_SHARE_DISTINCT = 0.95  # of the labelled rows, above which hardly any are equal
 MIN_DISTINCT = 4 * N_FOLDS + 1  # labelled rows, below which folds of equal rows would be too coarse
-FAILURES = (ValueError, ArithmeticError, MemoryError, np.linalg.LinAlgError)  # of a candidate: the others go on
+# Of a candidate: the others go on. Models refuse sparse rows by a TypeError, eigensolvers give up by a RuntimeError.
+FAILURES = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError, np.linalg.LinAlgError)
 
 Fold = np.ndarray  # numbers of the labelled rows that are held out
 
@@ -104,10 +105,10 @@ def weight_arguments(estimator: Any, weight: np.ndarray | None) -> dict[str, np.
     """Return the arguments that give weights to an estimator, if there are any and it takes them."""
     if weight is None:
         return {}
-    inner, prefix = estimator, ""
+    inner, prefix = estimator.estimator if isinstance(estimator, BaseSearchCV) else estimator, ""
     if isinstance(inner, Pipeline):
         prefix, inner = f"{inner.steps[-1][0]}__", inner.steps[-1][1]
-    inner = inner.estimator if isinstance(inner, GridSearchCV) else inner
+    inner = inner.estimator if isinstance(inner, BaseSearchCV) else inner
     return {f"{prefix}sample_weight": weight} if has_fit_parameter(inner, "sample_weight") else {}
 
 
@@ -120,18 +121,17 @@ def make_folds(sample: Sample, groups: np.ndarray | None, rng: np.random.Generat
     """Return the labelled rows, by their places among these, that are held out together; none where there are too few.
 
     Whole groups are held out or, where many rows are equal, all equal ones. Rows without which a class would be lost
-    are in no fold.
+    are in no fold, so that there may be fewer folds than groups.
     """
     part, seed = sample.partition, int(rng.integers(2**31))
     fewest = count_fewest(part)
     if part.n_labeled < 4 or fewest < 1:
         return []
-    equal = None if groups is not None else group_equal_rows(sample.X, part.labeled)
-    ways = [groups] if groups is not None else [None] if equal is None else [equal, None]
-    for together in ways:
+    for together in [group_equal_rows(sample.X, part.labeled), None] if groups is None else [groups]:
         n_units = part.n_labeled if together is None else len(np.unique(together[part.labeled]))
-        with suppress(ValueError):  # all rows of a class may be equal: then they cannot be held out together
-            return _split(sample, min(N_FOLDS, n_units), together, seed)
+        for n_folds in range(min(N_FOLDS, n_units), 1, -1):
+            with suppress(ValueError):
+                return _split(sample, n_folds, together, seed)
     return []
 
 

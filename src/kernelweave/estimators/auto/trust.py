@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 from sklearn.decomposition import PCA, TruncatedSVD
+from sklearn.impute import SimpleImputer
 
 from ...kernels.scaling import PowerScaler
 from ...kernels.tables import is_table
@@ -18,7 +19,8 @@ MAX_COORDINATES = 20  # of a row among others: enough to tell near rows from far
 def map_rows(X: Any, seed: int) -> np.ndarray:
     """Return a few coordinates of each row, in which distances are nearly those of the rows; single precision.
 
-    Columns of a table are scaled after powers; other rows are taken as they are.
+    Columns of a table are scaled after powers; other rows are taken as they are. Missing values become the mean of
+    their column.
 
     Parameters
     ----------
@@ -26,6 +28,8 @@ def map_rows(X: Any, seed: int) -> np.ndarray:
     seed : int
         Of what is drawn where there are many columns.
     """
+    if np.isnan(X.data if issparse(X) else X).any():
+        X = SimpleImputer(keep_empty_features=True).fit_transform(X)
     if issparse(X):
         n_kept = min(MAX_COORDINATES, X.shape[1] - 1, X.shape[0] - 1)
         dense = X.toarray() if n_kept < 1 else TruncatedSVD(n_kept, random_state=seed).fit_transform(X)

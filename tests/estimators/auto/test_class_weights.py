@@ -1,0 +1,120 @@
+"""From held-out decision values to a mixture: weights, scalings, and probabilities without own labels."""
+
+import numpy as np
+import pytest
+
+from kernelweave.estimators.auto.candidates import Candidate
+from kernelweave.estimators.auto.class_weights import (
+    combine_classifiers,
+    compare_supervised,
+    mix_out_of_fold,
+    weigh_likelihoods,
+)
+from kernelweave.estimators.auto.combine import stack_classes
+from kernelweave.estimators.auto.run import MIN_WEIGHT
+from kernelweave.estimators.auto.search import Trial
+from kernelweave.estimators.auto.trials import N_FOLDS, Fitted
+from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.labels import partition
+
+N_ROWS = 40
+PARTS = np.arange(N_ROWS) % N_FOLDS
+
+
+class Fixed:
+    """A model whose decision values are the first column."""
+
+    classes_ = np.array([0, 1])
+
+    def decision_function(self, X):
+        return X[:, 0]
+
+
+def sample_of(codes):
+    return read_sample(Rows(np.column_stack([2.0 * codes - 1.0, np.ones(len(codes))])), partition(codes))
+
+
+def trial(name, decision, *, uses_unlabeled=False, is_out=False, n_folds=N_FOLDS):
+    folds = [np.flatnonzero(PARTS[: len(decision)] == k) for k in range(n_folds)]
+    candidate = Candidate(name, None, uses_unlabeled=uses_unlabeled)
+    return Trial(Fitted(candidate, Fixed(), None, 1.0), tuple((held, decision[held]) for held in folds), 1.0, is_out)
+
+
+@pytest.fixture(name="problem")
+def two_learners_and_noise():
+    rng = np.random.default_rng(0)
+    codes = np.arange(N_ROWS) // 2 % 2
+    signs = 2.0 * codes - 1.0
+    good, fair = signs + 0.7 * rng.normal(size=N_ROWS), signs + 2.0 * rng.normal(size=N_ROWS)
+    trials = [trial("good", good, uses_unlabeled=True), trial("fair", fair), trial("noise", rng.normal(size=N_ROWS))]
+    return sample_of(codes), trials, codes
+
+
+def test_weights_are_those_of_the_likelihoods_of_held_out_rows(problem):
+    sample, trials, codes = problem
+    found = combine_classifiers(trials, sample, np.ones(N_ROWS), "stack")
+    likelihood = np.exp([found.logs[k][np.arange(N_ROWS), codes] for k in range(3)])
+    expected = stack_classes(likelihood, np.ones(N_ROWS), np.full(3, 1 / 3))
+    np.testing.assert_allclose(found.result.x, expected.x)
+    assert found.weights.sum() == pytest.approx(1.0)
+    assert found.weights.argmax() == 0
+    assert not ((found.weights > 0) & (found.weights < MIN_WEIGHT)).any()
+    assert set(found.scalings) == set(np.flatnonzero(found.weights))
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0)
+    np.testing.assert_array_equal(found.tested.places, np.arange(N_ROWS))
+
+
+def test_the_best_alone_has_all_weight(problem):
+    sample, trials, _ = problem
+    found = combine_classifiers(trials, sample, np.ones(N_ROWS), "best")
+    np.testing.assert_array_equal(found.weights, [1, 0, 0])
+    np.testing.assert_allclose(found.probabilities, np.exp(found.logs[0]))
+
+
+def test_probabilities_of_a_part_do_not_depend_on_its_labels(problem):
+    sample, trials, codes = problem
+    found = combine_classifiers(trials, sample, np.ones(N_ROWS), "stack")
+    own = found.tested.parts == 2
+    changed = np.where(own, 1 - codes, codes)
+    mixed = mix_out_of_fold(found.logs, changed, found.tested, "stack")
+    np.testing.assert_allclose(mixed[own], found.probabilities[own])
+    assert not np.allclose(mixed[~own], found.probabilities[~own])
+
+
+def test_trials_out_of_the_race_and_with_fewer_folds_have_no_weight(problem):
+    sample, trials, _ = problem
+    decision = trials[0].average(N_ROWS)[0]
+    others = [trial("out", decision, is_out=True), trial("cut short", decision, n_folds=2)]
+    found = combine_classifiers([*others, *trials[1:]], sample, np.ones(N_ROWS), "stack")
+    np.testing.assert_array_equal(found.weights[:2], 0.0)
+    assert set(found.logs) == {2, 3}
+
+
+def test_few_held_out_rows_leave_equal_weights_and_thresholds():
+    codes = np.array([0, 1, 0, 1, 0])
+    sample = sample_of(codes)
+    trials = [trial("a", np.zeros(5)), trial("b", np.ones(5))]
+    found = combine_classifiers(trials, sample, np.ones(5), "stack")
+    np.testing.assert_array_equal(found.weights, [0.5, 0.5])
+    assert len(found.tested.places) == len(found.codes) == len(found.probabilities) == 0
+    assert compare_supervised(found, trials, "stack") is None
+    for scaling in found.scalings.values():
+        np.testing.assert_array_equal(scaling(sample.X[:, 0]) > 0, codes == 1)
+
+
+def test_one_trial_needs_no_weights():
+    logs = {3: np.log(np.array([[0.2, 0.8], [0.6, 0.4]]))}
+    np.testing.assert_array_equal(weigh_likelihoods(logs, np.array([1, 0]), np.ones(2), "stack").x, [1.0])
+
+
+def test_learners_of_labelled_rows_are_compared_with_all(problem):
+    sample, trials, codes = problem
+    found = combine_classifiers(trials, sample, np.ones(N_ROWS), "stack")
+    supervised = {k: found.logs[k] for k in (1, 2)}
+    without = mix_out_of_fold(supervised, codes, found.tested, "stack").argmax(axis=1) != codes
+    with_them = found.probabilities.argmax(axis=1) != codes
+    compared = compare_supervised(found, trials, "stack")
+    assert compared.difference == pytest.approx(without.mean() - with_them.mean())
+    assert compared.difference > 0
+    nothing_else = combine_classifiers(trials[1:], sample, np.ones(N_ROWS), "stack")
+    assert compare_supervised(nothing_else, trials[1:], "stack") is None
