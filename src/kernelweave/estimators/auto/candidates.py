@@ -126,7 +126,7 @@ def _list_classifiers(X: Any, n_labeled: int) -> list[Candidate]:
     return [
         *candidates,
         Candidate(
-            "logistic regression", _search_cost(X, n_labeled, LogisticRegression(max_iter=1000), "C", COSTS), 2.0
+            "logistic regression", _search_cost(X, n_labeled, LogisticRegression(max_iter=1000), "C", COSTS), 0.5
         ),
         Candidate("random forest", TreesClassifier(), 1.0),
         Candidate("gradient boosting", TreesClassifier(boosted=True), 0.5),
