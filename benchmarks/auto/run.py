@@ -49,7 +49,9 @@ def auto_cell(name, seed):
     sample, truth = read_sample(Rows(one.X), partition(y)), one.y[one.unlabeled]
     options = AutoOptions("benchmark", "classes", "all", "stack", 2, None, None, None, 0, {})
     started = time.perf_counter()
-    found, combination = search_classifiers(sample, None, options, None, np.random.default_rng(seed), False)
+    found, combination = search_classifiers(
+        sample, None, options, np.ones(len(one.labeled)), np.random.default_rng(seed), False
+    )
     fit = summarize_classes(found, combination, sample, None, "stack")
     seconds = time.perf_counter() - started
     classes = fit.classes

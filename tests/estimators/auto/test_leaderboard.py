@@ -17,6 +17,7 @@ from kernelweave.estimators.auto.leaderboard import (
     paired_difference,
     tabulate_trials,
     weighted_mean,
+    widen_for_folds,
 )
 from kernelweave.estimators.auto.search import SearchResult, Trial
 from kernelweave.estimators.auto.trees import TreesRegressor
@@ -127,3 +128,12 @@ def test_the_size_of_a_model_is_what_a_prediction_is_made_of():
     rkda = RKDAClassifier().fit(X, y)
     assert model_size(rkda) == getattr(rkda, "n_evaluations_", 0)
     assert model_size(object()) == 0
+
+
+def test_an_interval_by_folds_is_that_of_fewer_rows():
+    wrong = np.arange(60) < 12
+    widened, fewer = class_error(wrong, np.ones(60), widening=1.5), class_error(wrong[::3], np.ones(20))
+    plain = class_error(wrong, np.ones(60))
+    assert widened.value == plain.value
+    assert fewer.low < widened.low < plain.low < plain.high < widened.high < fewer.high
+    assert widen_for_folds(60, 0) < widen_for_folds(60, 600) < widen_for_folds(60, 60)

@@ -21,7 +21,7 @@ from ..shared.base import KernelEstimator
 from ..shared.outputs import labeled_accuracy
 from ..shared.sample import Sample, class_shares, class_weights, read_sample
 from .class_weights import ClassCombination, combine_classifiers, compare_supervised
-from .leaderboard import ErrorEstimate, PairedDifference, class_error, tabulate_trials
+from .leaderboard import ErrorEstimate, PairedDifference, class_error, tabulate_trials, widen_for_folds
 from .members import Member, mix_probabilities
 from .run import (
     AUTO_CONSTRAINTS,
@@ -363,12 +363,13 @@ def summarize_classes(
     transduction = labels.classes[distributions.argmax(axis=1)]
     transduction[sample.given.labeled] = sample.given.labels
     rows = sample.kept[labels.labeled[tested.places]]
+    widening = widen_for_folds(len(wrong), sample.given.n_unlabeled)
     return AutoClasses(
         classes=labels.classes.copy(),
         members=members,
         class_factors=factors,
         leaderboard=tabulate_trials(found, losses, scores, combination.weights),
-        error=class_error(wrong, tested.weight) if len(wrong) else None,
+        error=class_error(wrong, tested.weight, widening) if len(wrong) else None,
         unlabeled_helped=compare_supervised(combination, trials, combine),
         transduction=transduction,
         label_distributions=distributions,

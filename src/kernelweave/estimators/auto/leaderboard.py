@@ -11,6 +11,10 @@ from scipy.stats import norm
 from .search import SearchResult, Trial
 
 CONFIDENCE = 0.95
+# Variance of an error by folds, relative to that of independent rows: models of the folds share most of their rows, and
+# were combined by what they say of all of them. On 200 generated tables 95 % intervals hold the error then (with 1.0
+# in 86 % of the tables).
+FOLD_VARIANCE = 1.4
 
 
 @dataclass(frozen=True)
@@ -131,10 +135,18 @@ def weighted_mean(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]
     return mean, deviation / np.sqrt(max(n_effective - 1.0, 1.0))
 
 
-def class_error(wrong: np.ndarray, weight: np.ndarray) -> ErrorEstimate:
-    """Return the share of wrong classes with Wilson's interval."""
+def class_error(wrong: np.ndarray, weight: np.ndarray, widening: float = 1.0) -> ErrorEstimate:
+    """Return the share of wrong classes with Wilson's interval.
+
+    Parameters
+    ----------
+    wrong : ndarray of bool, shape (n_rows,)
+    weight : ndarray of shape (n_rows,)
+    widening : float
+        What the variance of independent rows is multiplied by, as by `widen_for_folds`.
+    """
     share = weight / weight.sum()
-    n = 1.0 / float(share @ share)
+    n = 1.0 / (widening * float(share @ share))
     p, z = float(share @ wrong), float(norm.ppf(0.5 + CONFIDENCE / 2))
     middle, half = p + z**2 / (2 * n), z * np.sqrt(p * (1 - p) / n + z**2 / (4 * n**2))
     unit = 1 + z**2 / n
@@ -143,12 +155,20 @@ def class_error(wrong: np.ndarray, weight: np.ndarray) -> ErrorEstimate:
     return ErrorEstimate(p, low, high, len(wrong))
 
 
-def number_error(residuals: np.ndarray, weight: np.ndarray) -> ErrorEstimate:
-    """Return the root mean squared error, with the interval of the mean of the squares."""
+def number_error(residuals: np.ndarray, weight: np.ndarray, widening: float = 1.0) -> ErrorEstimate:
+    """Return the root mean squared error, with the interval of the mean of the squares; ``widening`` as of classes."""
     mean, standard_error = weighted_mean(np.square(residuals), weight)
-    half = float(norm.ppf(0.5 + CONFIDENCE / 2)) * standard_error
+    half = float(norm.ppf(0.5 + CONFIDENCE / 2)) * standard_error * np.sqrt(widening)
     low, high = np.sqrt(max(0.0, mean - half)), np.sqrt(mean + half)
     return ErrorEstimate(float(np.sqrt(mean)), float(low), float(high), len(residuals))
+
+
+def widen_for_folds(n_tested: int, n_unlabeled: int) -> float:
+    """Return how much larger the variance of the difference between a stated error and the true one is.
+
+    The true one is that on the unlabelled rows, of which there is a finite number; without any, on all others.
+    """
+    return FOLD_VARIANCE + (n_tested / n_unlabeled if n_unlabeled else 0.0)
 
 
 def paired_difference(without: np.ndarray, with_them: np.ndarray, weight: np.ndarray) -> PairedDifference:

@@ -19,7 +19,6 @@ from ...model_selection.scaling import (
     Scaling,
     choose_scaling,
     fit_temperature_scaling,
-    fit_vector_scaling,
     log_probabilities,
     most_probable,
 )
@@ -80,7 +79,9 @@ def is_testable(codes: np.ndarray) -> bool:
 def scale_out_of_fold(
     decision: np.ndarray, codes: np.ndarray, weight: np.ndarray, parts: np.ndarray
 ) -> tuple[Choice, np.ndarray]:
-    """Return the scaling, and log probabilities of rows by scalings of its kind that were fitted without their part.
+    """Return the scaling, and log probabilities of rows by scalings that were chosen and fitted without their part.
+
+    The kind of scaling is chosen anew without each part: one that was chosen by the rows themselves looks too good.
 
     Parameters
     ----------
@@ -90,18 +91,25 @@ def scale_out_of_fold(
         Classes, weights, and which rows were held out together.
     """
     n_classes = 2 if decision.ndim == 1 else decision.shape[1]
-    if len(np.unique(codes)) == n_classes:
-        choice = choose_scaling(decision, codes, weight, parts)
-    else:  # a class that was never held out has no threshold of its own
-        choice = Choice(fit_temperature_scaling(decision, codes, weight), True, most_probable(decision))
-    fit = fit_temperature_scaling if choice.keeps_classes else fit_vector_scaling
+    choice = _choose_scaling(decision, codes, weight, parts, n_classes)
     logs = np.empty((len(codes), n_classes))
     for part in np.unique(parts):
         test = parts == part
-        others = decision[~test], codes[~test], weight[~test]
-        scaling = fit(*others) if len(np.unique(codes[~test])) > 1 else choice.scaling
+        scaling = choice.scaling
+        if len(np.unique(codes[~test])) > 1:
+            others = decision[~test], codes[~test], weight[~test], parts[~test]
+            scaling = _choose_scaling(*others, n_classes).scaling
         logs[test] = log_probabilities(scaling(decision[test]))
     return choice, logs
+
+
+def _choose_scaling(
+    decision: np.ndarray, codes: np.ndarray, weight: np.ndarray, parts: np.ndarray, n_classes: int
+) -> Choice:
+    """Return the scaling; one that keeps the classes where one of them was never held out, or all rows together."""
+    if len(np.unique(codes)) == n_classes and len(np.unique(parts)) > 1:
+        return choose_scaling(decision, codes, weight, parts)
+    return Choice(fit_temperature_scaling(decision, codes, weight), True, most_probable(decision))
 
 
 def guess_scaling(decision: np.ndarray) -> Scaling:

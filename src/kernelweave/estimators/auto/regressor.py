@@ -18,7 +18,7 @@ from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
 from ..shared.outputs import labeled_r2
 from ..shared.sample import Sample, read_sample
-from .leaderboard import ErrorEstimate, PairedDifference, number_error, tabulate_trials
+from .leaderboard import ErrorEstimate, PairedDifference, number_error, tabulate_trials, widen_for_folds
 from .members import Member, mix_numbers
 from .number_weights import NumberCombination, combine_regressors, compare_supervised
 from .run import (
@@ -252,10 +252,11 @@ def summarize_numbers(found: SearchResult, combination: NumberCombination, sampl
         record["standard_error"] *= 0.0 if root == 0 else 1 / (2 * root)
         record["error"] = root
     rows = sample.kept[labels.labeled[tested.places]]
+    widening = widen_for_folds(len(residuals), sample.given.n_unlabeled)
     return AutoNumbers(
         members=members,
         leaderboard=leaderboard,
-        error=number_error(residuals, tested.weight) if len(residuals) else None,
+        error=number_error(residuals, tested.weight, widening) if len(residuals) else None,
         unlabeled_helped=compare_supervised(combination, trials, combine),
         transduction=transduction,
         oof_rows=rows,
