@@ -75,7 +75,7 @@ def test_an_equal_recipe_at_the_same_rows_is_the_same_bound_kernel(X):
         (Normalized(FOREST), lambda bound: bound.kernel),
         (ManifoldKernel(FOREST, ratio=0.0), lambda bound: bound),
     ],
-    ids=repr,
+    ids=lambda value: None if callable(value) and not hasattr(value, "bind") else repr(value),
 )
 def test_a_nested_recipe_is_the_one_that_is_bound_alone(kernel, find, X):
     with shared_bindings(0):
