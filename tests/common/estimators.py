@@ -190,9 +190,13 @@ ESTIMATORS = [
     Case(LabelAwareKernelLearner(), **LEARNER),
     Case(AlignedKernelLearner(PAIR), **{**LEARNER, "kernel": "kernels"}),
     Case(OrderedSpectralKernelLearner(), **LEARNER),
-    Case(AutoKernelClassifier(["RKDA", "harmonic", "SVM"], **ONCE), exact={"candidates": CLASSIFIERS}, **COMBINATION),
     Case(
-        AutoKernelRegressor(["harmonic", "SVM", MKLRegressor(**GIVEN)], **ONCE),
+        AutoKernelClassifier(["RKDA", "harmonic", MKLClassifier(RBF(), **GIVEN)], **ONCE),
+        exact={"candidates": CLASSIFIERS},
+        **COMBINATION,
+    ),
+    Case(
+        AutoKernelRegressor(["harmonic", MKLRegressor(**GIVEN)], **ONCE),
         exact={"candidates": REGRESSORS},
         **COMBINATION,
     ),

@@ -86,8 +86,8 @@ CHECKED = [
     (LabelAwareKernelLearner(), weights(ROWS_ALIKE.format("eigenvectors"))),
     (AlignedKernelLearner(), weights(ROWS_ALIKE.format("eigenvectors"))),
     (OrderedSpectralKernelLearner(), weights(ROWS_ALIKE.format("eigenvectors"))),
-    (AutoKernelClassifier(["RKDA", "harmonic", "SVM"], n_repeats=1), weights(ROWS_ALIKE.format("folds"))),
-    (AutoKernelRegressor(["harmonic", "SVM"], n_repeats=1), weights(ROWS_ALIKE.format("folds"))),
+    (AutoKernelClassifier(["RKDA", MKLClassifier(RBF(), C=10.0)]), weights(ROWS_ALIKE.format("folds"))),
+    (AutoKernelRegressor(["harmonic", MKLRegressor(RBF(), C=10.0)]), weights(ROWS_ALIKE.format("folds"))),
 ]
 
 

@@ -62,8 +62,9 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         sources (:func:`table_library`, :func:`one_kernel_per_group`). None: their defaults.
     combine : {"stack", "best"}, default="stack"
         ``"stack"``: the mixture. ``"best"``: the candidate with the smallest log loss on held-out rows.
-    n_repeats : int, default=2
-        How often rows are dealt to five folds at most; fewer where the weights have settled.
+    n_repeats : int, default=1
+        How often rows are dealt to five folds at most; fewer where the weights have settled. More did not lower
+        the error (``benchmarks/auto``).
     max_time : float, optional
         Seconds. Cheap candidates come first, and those that would take too long are left out. None: no limit.
     class_prior : None, float or dict, default=None
@@ -150,7 +151,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         *,
         kernels: Any = None,
         combine: str = "stack",
-        n_repeats: int = 2,
+        n_repeats: int = 1,
         max_time: float | None = None,
         class_prior: Any = None,
         class_weight: Any = None,

@@ -98,7 +98,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         *,
         kernels: Any = None,
         combine: str = "stack",
-        n_repeats: int = 2,
+        n_repeats: int = 1,
         max_time: float | None = None,
         n_jobs: int | None = None,
         callback: Callable[[FitState], object] | None = None,
