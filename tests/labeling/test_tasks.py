@@ -33,6 +33,13 @@ def test_the_report_compares_with_the_majority():
     assert (report["rows"], report["rows_labeled"], report["rows_filled"], report["rows_tested"]) == (90, 45, 45, 45)
 
 
+def test_the_printed_interval_is_the_one_that_the_learner_states():
+    frame, cells, empty, _ = table()
+    done = fill(frame, cells, empty, learner="harmonic")
+    stated, printed = done.model[-1].learner.error_, done.report["errors"]["kernelweave"]
+    assert (printed["error"], *printed["interval"]) == (stated.value, stated.low, stated.high)
+
+
 def test_the_error_of_one_learner_is_that_of_its_held_out_rows():
     frame, cells, empty, _ = table()
     report = fill(frame, cells, empty, learner="harmonic").report

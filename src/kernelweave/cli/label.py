@@ -76,19 +76,6 @@ def label(
     out = output or _name_copy(table, "labeled")
     record = out.with_name(out.name + ".json")
     _check_outputs([out, record, *([model] if model else [])], table)
-    if time_limit is not None and not 0 < time_limit < math.inf:
-        raise KernelweaveError(
-            f"--time-limit {time_limit:g} is not a positive number of seconds.", ErrorCode.BAD_OPTION
-        )
-    if coverage is not None and not 0 < coverage < 1:
-        raise KernelweaveError(
-            f"--coverage {coverage:g} is not a share between 0 and 1, such as 0.9.", ErrorCode.BAD_OPTION
-        )
-    for option, number in (("--seed", seed), ("--suspects", suspects), ("--next", next_)):
-        if number < 0:
-            raise KernelweaveError(
-                f"{option} {number} is negative; give a whole number, 0 or more.", ErrorCode.BAD_OPTION
-            )
     if model is not None:
         _check_skops()
     options = LabelingOptions(
@@ -107,6 +94,7 @@ def label(
         suspects=suspects,
         next=next_,
     )
+    _check_numbers(options)
     with show_stages() as on_stage:
         on_stage("reading the table", 0.0)
         data = read_table(table)
@@ -173,6 +161,22 @@ def predict(
         )
     mark_work_done()
     print(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}")
+
+
+def _check_numbers(options: LabelingOptions) -> None:
+    """Refuse numbers that options cannot have."""
+    limit, coverage = options.time_limit, options.coverage
+    if limit is not None and not 0 < limit < math.inf:
+        raise KernelweaveError(f"--time-limit {limit:g} is not a positive number of seconds.", ErrorCode.BAD_OPTION)
+    if coverage is not None and not 0 < coverage < 1:
+        raise KernelweaveError(
+            f"--coverage {coverage:g} is not a share between 0 and 1, such as 0.9.", ErrorCode.BAD_OPTION
+        )
+    for option, number in (("--seed", options.seed), ("--suspects", options.suspects), ("--next", options.next)):
+        if number < 0:
+            raise KernelweaveError(
+                f"{option} {number} is negative; give a whole number, 0 or more.", ErrorCode.BAD_OPTION
+            )
 
 
 def _parse_sources(texts: Sequence[str]) -> dict[str, list[str]]:

@@ -86,8 +86,8 @@ def _class_errors(learner: Any, given: np.ndarray, counts: dict[str, int]) -> di
     predicted = learner.classes_.astype(str)[learner.oof_probabilities_.argmax(axis=1)]
     majority = np.full(len(given), max(counts, key=lambda label: counts[label]))
     errors = {}
-    for method, labels in ((OURS, predicted), ("majority class", majority)):
-        error = class_error(labels != given, np.ones(len(given)))
+    of_majority = class_error(majority != given, np.ones(len(given)))
+    for method, labels, error in ((OURS, predicted, learner.error_), ("majority class", majority, of_majority)):
         errors[method] = {
             "error": error.value,
             "interval": [error.low, error.high],

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...labels import partition
 from ...model_selection.conformal import class_sets
 from ...model_selection.label_next import choose_rows_to_label
+from ...model_selection.scaling import most_probable
 from ...model_selection.suspects import rank_suspects
 from ...parameters import READ_LATER
 from ...solvers.result import Certificate, FitState, Status
@@ -337,8 +338,7 @@ def search_classifiers(
     labels, weight = sample.partition, sample.labeled_weight * factors
 
     def losses(values: np.ndarray, held: np.ndarray) -> np.ndarray:
-        guessed = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return weight[held] * (guessed != labels.codes[held])
+        return weight[held] * (most_probable(values) != labels.codes[held])
 
     def combine(trials: Sequence[Trial]) -> ClassCombination:
         return combine_classifiers(trials, sample, weight, options.combine)
@@ -406,8 +406,7 @@ def judge_trials(
         if not trial.values:
             continue
         decision, places = trial.average(len(codes))
-        guessed = (decision > 0).astype(np.intp) if decision.ndim == 1 else decision.argmax(axis=1)
-        wrong = (guessed != codes[places]).astype(float)
+        wrong = (most_probable(decision) != codes[places]).astype(float)
         if k in combination.logs:
             logs = combination.logs[k]
             wrong = (logs.argmax(axis=1) != combination.codes).astype(float)
