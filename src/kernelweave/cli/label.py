@@ -58,10 +58,12 @@ def label(
     ] = False,
     coverage: Annotated[
         float | None,
-        typer.Option(help="Append sets of classes that hold the true one so often; of numbers, their interval (0.9)."),
+        typer.Option(
+            help="Append a set of classes that holds the true one with this probability; numbers: of the interval."
+        ),
     ] = None,
-    suspects: Annotated[int, typer.Option(help="List so many given labels that the model contradicts most.")] = 0,
-    next_: Annotated[int, typer.Option("--next", help="List so many rows that are worth labelling next.")] = 0,
+    suspects: Annotated[int, typer.Option(help="Number of doubtful given labels to list.")] = 0,
+    next_: Annotated[int, typer.Option("--next", help="Number of rows to suggest for labelling next.")] = 0,
     model: Annotated[Path | None, typer.Option(help="Save the model to this file, for `kernelweave predict`.")] = None,
     time_limit: Annotated[float | None, typer.Option(help="Approximate time for learning, in seconds.")] = None,
     seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
