@@ -49,7 +49,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     .. math:: \sum_{i \in L} v_i \log \sum_m w_m\, p_m(y_i \mid x_i) + \frac{\alpha}{M} \sum_m \log w_m
         \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 ,
 
-    with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, and :math:`\alpha = 4`
+    with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, and :math:`\alpha = 2`
     rows that equal weights are worth. The prediction is the most probable class of :math:`\sum_m w_m p_m(x)`.
 
     Parameters

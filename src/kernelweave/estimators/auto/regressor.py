@@ -45,7 +45,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         + \rho s^2 \sum_m \Big(w_m - \frac1M\Big)^2 \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 ,
 
     with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, :math:`s^2` the
-    smallest mean squared error of one, and :math:`\rho = 4`, so that equal weights are worth four rows.
+    smallest mean squared error of one, and :math:`\rho = 2`, so that equal weights are worth two rows.
 
     Parameters
     ----------
