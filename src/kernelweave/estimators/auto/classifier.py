@@ -297,7 +297,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     def explain(self) -> str:
         """Return what was learned, in plain words."""
         check_is_fitted(self)
-        return describe(self.members_, self.error_, self.unlabeled_helped_, self.leaderboard_, "Share of wrong classes")
+        what, helped = "Share of wrong classes", self.unlabeled_helped_
+        return describe(self.members_, self.error_, helped, self.leaderboard_, what, self.status_)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -193,9 +193,8 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     def explain(self) -> str:
         """Return what was learned, in plain words."""
         check_is_fitted(self)
-        return describe(
-            self.members_, self.error_, self.unlabeled_helped_, self.leaderboard_, "Root mean squared error"
-        )
+        what, helped = "Root mean squared error", self.unlabeled_helped_
+        return describe(self.members_, self.error_, helped, self.leaderboard_, what, self.status_)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
