@@ -336,7 +336,7 @@ class Stop(ClassifierMixin, BaseEstimator):
 def test_an_interrupt_in_the_third_candidate_keeps_the_first_two_and_says_so():
     X, _, y = blobs()
     model = make(["RKDA", "harmonic", Stop(), "SVM"]).fit(X, y)
-    assert model.status_ is Status.CALLBACK
+    assert model.status_ is Status.SEARCH_STOPPED
     assert set(statuses(model)) == {"RKDA", "harmonic"}
     assert model.score(X, y) > 0.9
 
@@ -362,7 +362,7 @@ def test_a_callback_ends_the_search_with_what_was_tried():
     model = make(callback=lambda state: phases.append(state.phase) or len(phases) == 3).fit(X, y)
     assert phases == ["trying RKDA", "trying harmonic", "trying SVM"]
     assert set(statuses(model)) == {"RKDA", "harmonic"}
-    assert model.status_ is Status.CALLBACK
+    assert model.status_ is Status.SEARCH_STOPPED
 
 
 def test_a_candidate_that_fails_is_listed_with_its_reason():
@@ -376,7 +376,7 @@ def test_a_candidate_that_fails_is_listed_with_its_reason():
 def test_without_time_one_candidate_is_fitted_and_the_status_says_so():
     X, _, y = blobs()
     model = make(max_time=1e-9).fit(X, y)
-    assert model.status_ is Status.MAX_TIME
+    assert model.status_ is Status.SEARCH_TIME
     assert sorted(statuses(model).values()) == ["no time", "no time", "not tested"]
     assert model.score(X, y) > 0.9
 

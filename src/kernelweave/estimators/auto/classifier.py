@@ -49,7 +49,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     .. math:: \sum_{i \in L} v_i \log \sum_m w_m\, p_m(y_i \mid x_i) + \frac{\alpha}{M} \sum_m \log w_m
         \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 ,
 
-    with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, and :math:`\alpha = 4`
+    with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, and :math:`\alpha = 2`
     rows that equal weights are worth. The prediction is the most probable class of :math:`\sum_m w_m p_m(x)`.
 
     Parameters
@@ -297,7 +297,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     def explain(self) -> str:
         """Return what was learned, in plain words."""
         check_is_fitted(self)
-        return describe(self.members_, self.error_, self.unlabeled_helped_, self.leaderboard_, "Share of wrong classes")
+        what, helped = "Share of wrong classes", self.unlabeled_helped_
+        return describe(self.members_, self.error_, helped, self.leaderboard_, what, self.status_)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -45,7 +45,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         + \rho s^2 \sum_m \Big(w_m - \frac1M\Big)^2 \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 ,
 
     with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, :math:`s^2` the
-    smallest mean squared error of one, and :math:`\rho = 4`, so that equal weights are worth four rows.
+    smallest mean squared error of one, and :math:`\rho = 2`, so that equal weights are worth two rows.
 
     Parameters
     ----------
@@ -193,9 +193,8 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     def explain(self) -> str:
         """Return what was learned, in plain words."""
         check_is_fitted(self)
-        return describe(
-            self.members_, self.error_, self.unlabeled_helped_, self.leaderboard_, "Root mean squared error"
-        )
+        what, helped = "Root mean squared error", self.unlabeled_helped_
+        return describe(self.members_, self.error_, helped, self.leaderboard_, what, self.status_)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

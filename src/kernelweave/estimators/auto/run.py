@@ -173,8 +173,8 @@ def find_tested(trials: Sequence[Trial], sample: Sample, weight: np.ndarray) -> 
 def search_status(found: SearchResult, weights: SolverResult) -> Status:
     """Return why the search ended."""
     if found.is_interrupted:
-        return Status.CALLBACK
-    return Status.MAX_TIME if found.is_late else weights.status
+        return Status.SEARCH_STOPPED
+    return Status.SEARCH_TIME if found.is_late else weights.status
 
 
 def describe(
@@ -183,17 +183,25 @@ def describe(
     helped: PairedDifference | None,
     leaderboard: Sequence[dict[str, Any]],
     what: str,
+    status: Status,
 ) -> str:
     """Return sentences about a fit."""
-    lines = []
-    if error is None:
+    lines = [] if status.converged else [status.value]
+    if error is None and status.converged:
         lines.append("There are too few labels to hold rows out: nothing is known about the error.")
+    elif error is None:
+        lines.append("Too few rows were held out: nothing is known about the error.")
     else:
         lines.append(f"{what} of held-out rows: {error}.")
     ordered = sorted(members, key=lambda member: -member.weight)
     shares = ", ".join(f"{member.name} {member.weight:.0%}" for member in ordered)
     models = "1 model" if len(ordered) == 1 else f"{len(ordered)} models"
     lines.append(f"The prediction is a mixture of {models}: {shares}.")
+    skipped = [record["candidate"] for record in leaderboard if record["status"] == "no time"]
+    if skipped:
+        lines.append(f"Not tried: {', '.join(skipped)}.")
+    failed = [record for record in leaderboard if record["status"].startswith("failed")]
+    lines += [f"{record['candidate']} {record['status']}" for record in failed]
     tested = [record for record in leaderboard if np.isfinite(record["error"])]
     if tested:
         best = min(tested, key=lambda record: record["error"])
