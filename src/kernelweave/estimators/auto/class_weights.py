@@ -152,7 +152,7 @@ def _combine_untested(
     """Give all trials the same weight, and scalings by the spread of their outputs."""
     weights = np.full(len(trials), 1.0 / len(trials))
     shifts = [shift_logits(factors) if _knows_shares(trial, factors) else None for trial in trials]
-    found = [outputs(trial.fitted.model, sample.X) for trial in trials]
+    found = [outputs(trial.fitted.model, sample.X, trial.candidate.columns) for trial in trials]
     scalings = {k: guess_scaling(*each) for k, each in enumerate(zip(found, shifts, strict=True))}
     nothing = np.empty(0, dtype=np.intp)
     tested = TestedRows(nothing, nothing, np.empty(0))

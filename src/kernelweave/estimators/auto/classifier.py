@@ -22,12 +22,14 @@ from ..shared.base import KernelEstimator
 from ..shared.outputs import labeled_accuracy
 from ..shared.sample import Sample, class_shares, class_weights, read_sample
 from .class_weights import ClassCombination, combine_classifiers, compare_supervised
+from .frames import read_columns
 from .leaderboard import ErrorEstimate, PairedDifference, class_error, tabulate_trials, widen_for_folds
 from .members import Member, mix_probabilities
 from .run import (
     AUTO_CONSTRAINTS,
     AutoOptions,
     describe,
+    make_member,
     read_auto_options,
     read_groups,
     read_kernels,
@@ -57,7 +59,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     candidates : "all", "kernels" or list, default="all"
         ``"kernels"``: the learners of kernelweave, each with its defaults. ``"all"``: also scikit-learn's logistic
         regression, random forest and gradient boosting, on labelled rows. A list holds names of these, estimators, or
-        pairs of a name and an estimator.
+        pairs of a name and an estimator; where ``X`` is a frame, estimators may name its columns.
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library of the candidates that take several kernels and have none of their own, such as one of several
         sources (:func:`table_library`, :func:`one_kernel_per_group`). None: their defaults.
@@ -205,7 +207,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
             "class_prior": None if shares is None else _by_class(shares, sample),
             "unlabeled": self.unlabeled,
         }
-        options = read_auto_options(owner, "classes", self._parameters(), configured)
+        options = read_auto_options(owner, "classes", self._parameters(), configured, read_columns(X, sample.rows))
         found, combination = search_classifiers(
             sample, read_groups(groups, sample), options, factors, self._rng(), sample_weight is not None, shares
         )
@@ -358,10 +360,7 @@ def search_classifiers(
 def summarize_classes(found: SearchResult, combination: ClassCombination, sample: Sample, combine: str) -> AutoClasses:
     """Return all that is known after a search."""
     trials, tested, labels = found.trials, combination.tested, sample.partition
-    members = [
-        Member(trials[k].candidate.name, trials[k].fitted.model, float(combination.weights[k]), scaling)
-        for k, scaling in combination.scalings.items()
-    ]
+    members = [make_member(trials[k], combination.weights[k], scaling) for k, scaling in combination.scalings.items()]
     wrong = combination.probabilities.argmax(axis=1) != combination.codes
     distributions = distribute(members, combination.factors, sample)
     losses, scores = judge_trials(found, combination, labels.codes)

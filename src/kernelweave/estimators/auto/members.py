@@ -30,6 +30,7 @@ from ...model_selection.scaling import (
     log_probabilities,
     most_probable,
 )
+from .frames import Columns
 from .trials import outputs
 
 UNTESTED_SLOPE = 2.0  # of a member that no row was held out for: the upper quartile has probability 0.73
@@ -48,12 +49,19 @@ class Member:
     weight : float
     scaling : Scaling or None
         From decision values to log odds; None for numbers.
+    columns : Columns or None
+        The frame that the model was fitted to; None: an array.
     """
 
     name: str
     model: Any
     weight: float
     scaling: Scaling | None = None
+    columns: Columns | None = None
+
+    def outputs(self, X: Any) -> np.ndarray:
+        """Return decision values or predictions of the model at the rows of an array."""
+        return outputs(self.model, X, self.columns)
 
 
 def mix_probabilities(members: Sequence[Member], factors: np.ndarray, X: Any) -> np.ndarray:
@@ -69,7 +77,7 @@ def mix_probabilities(members: Sequence[Member], factors: np.ndarray, X: Any) ->
     total = np.zeros((X.shape[0], len(factors)))
     for member in members:
         if member.scaling is not None:
-            total += member.weight * np.exp(log_probabilities(member.scaling(outputs(member.model, X))))
+            total += member.weight * np.exp(log_probabilities(member.scaling(member.outputs(X))))
     return multiply_classes(total, factors)
 
 
@@ -81,7 +89,7 @@ def multiply_classes(probabilities: np.ndarray, factors: np.ndarray) -> np.ndarr
 
 def mix_numbers(members: Sequence[Member], X: Any) -> np.ndarray:
     """Return the weighted mean of the members' predictions."""
-    return np.sum([member.weight * outputs(member.model, X) for member in members], axis=0)
+    return np.sum([member.weight * member.outputs(X) for member in members], axis=0)
 
 
 def is_testable(codes: np.ndarray) -> bool:
