@@ -1,5 +1,7 @@
 """Candidates that choose columns by name: in pandas and polars frames, in fits, folds and predictions."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -77,6 +79,18 @@ def test_rows_without_names_are_predicted_too_with_the_usual_warning(fitted):
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
         probabilities = model.predict_proba(X)
     np.testing.assert_allclose(probabilities, model.predict_proba(frame), atol=1e-12)
+
+
+def test_the_best_single_model_takes_frames_and_forgets_their_names_when_it_is_fitted_anew(fitted):
+    model, frame = fitted
+    X, truth, _ = rows_and_labels()
+    single = model.refit_single()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.mean(single.predict(frame) == truth) > 0.8
+        with pytest.raises(ValueError, match="feature names"):
+            single.predict(frame[["gamma", "beta", "alpha"]])
+        single.fit(X, truth).predict(X)
 
 
 def test_a_model_from_a_file_predicts_frames(fitted, tmp_path):

@@ -2,7 +2,6 @@ r"""The classifier that tries many learners and combines them."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -22,7 +21,7 @@ from ..shared.base import KernelEstimator
 from ..shared.outputs import labeled_accuracy
 from ..shared.sample import Sample, class_shares, class_weights, read_sample
 from .class_weights import ClassCombination, combine_classifiers, compare_supervised
-from .frames import read_columns
+from .frames import copy_with_names, read_columns
 from .leaderboard import ErrorEstimate, PairedDifference, class_error, tabulate_trials, widen_for_folds
 from .members import Member, mix_probabilities
 from .run import (
@@ -294,7 +293,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     def refit_single(self) -> Any:
         """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
         check_is_fitted(self)
-        return copy.deepcopy(self.best_estimator_)
+        return copy_with_names(self.best_estimator_, getattr(self, "feature_names_in_", None))
 
     def explain(self) -> str:
         """Return what was learned, in plain words."""

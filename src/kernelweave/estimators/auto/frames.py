@@ -6,6 +6,7 @@ place; to any other estimator of the user's the rows are given as a frame of the
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
@@ -60,6 +61,15 @@ def read_columns(X: Any, rows: Rows) -> Columns | None:
 def name_rows(X: Any, columns: Columns | None) -> Any:
     """Return rows as a frame where they have names."""
     return X if columns is None else columns.name(X)
+
+
+def copy_with_names(model: Any, names: np.ndarray | None) -> Any:
+    """Return a copy of a model of ours that was fitted to an array and is to predict frames; None of None."""
+    copied = copy.deepcopy(model)
+    if copied is not None and names is not None:
+        copied.feature_names_in_ = names
+        copied._kept = (*copied._kept, "feature_names_in_")  # another fit forgets them
+    return copied
 
 
 def place_columns(estimator: KernelEstimator, columns: Columns) -> Any:

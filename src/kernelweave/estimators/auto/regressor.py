@@ -2,7 +2,6 @@ r"""The regressor that tries many learners and combines them."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -18,7 +17,7 @@ from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
 from ..shared.outputs import labeled_r2
 from ..shared.sample import Sample, read_sample
-from .frames import read_columns
+from .frames import copy_with_names, read_columns
 from .leaderboard import ErrorEstimate, PairedDifference, number_error, tabulate_trials, widen_for_folds
 from .members import Member, mix_numbers
 from .number_weights import NumberCombination, combine_regressors, compare_supervised
@@ -191,7 +190,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     def refit_single(self) -> Any:
         """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
         check_is_fitted(self)
-        return copy.deepcopy(self.best_estimator_)
+        return copy_with_names(self.best_estimator_, getattr(self, "feature_names_in_", None))
 
     def explain(self) -> str:
         """Return what was learned, in plain words."""
