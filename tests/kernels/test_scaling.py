@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import skew, yeojohnson
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -37,6 +38,15 @@ def test_a_rare_flag_is_not_blown_up_and_a_constant_column_is_zero():
 def test_small_variances_may_count_as_a_given_one():
     X = columns()[:, :1] * 1e-3
     assert ColumnScaler(min_variance=1.0).fit(X).transform(X).std() == pytest.approx(X.std())
+
+
+@pytest.mark.parametrize("scaler", [ColumnScaler(), PowerScaler()])
+def test_sparse_rows_are_scaled_as_dense_ones_but_not_fitted(scaler):
+    X = np.random.default_rng(0).lognormal(size=(30, 3)) * (np.arange(90).reshape(30, 3) % 4 > 0)
+    thin = sparse.csr_array(X)
+    np.testing.assert_array_equal(scaler.fit(X).transform(thin), scaler.transform(X))
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        scaler.fit(thin)
 
 
 def test_skewed_columns_are_those_of_more_than_two_values():
