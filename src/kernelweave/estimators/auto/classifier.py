@@ -252,7 +252,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         ndarray of bool, shape (n_samples, n_classes)
             All classes where too few rows were held out for such a coverage.
         """
-        return class_sets(self.predict_proba(X), self.oof_probabilities_, self._oof_codes, coverage)
+        known = self.oof_probabilities_, self._oof_codes
+        return class_sets(self.predict_proba(X), *known, coverage, self.class_factors_)
 
     def suspect_labels(self, n: int | None = None) -> list[dict[str, Any]]:
         """Return given labels that predictions of held-out rows contradict, the most doubtful first.
