@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -187,8 +188,8 @@ def _read_history(model: Any) -> dict[str, Any]:
 
 def find_tol(model: Any) -> float | None:
     """Return the tolerance of a model; where it was left open, that of its penalty."""
-    tol = getattr(model, "tol", None)
-    return TOLERANCES.get(getattr(model, "penalty", None)) if tol is None else float(tol)
+    tol, penalty = getattr(model, "tol", None), getattr(model, "penalty", None)
+    return float(tol) if tol is not None else TOLERANCES.get(penalty) if penalty is not None else None
 
 
 def _name_problems(records: Sequence[Mapping[str, Any]], classes: Sequence[Any]) -> list[Any]:
@@ -196,7 +197,7 @@ def _name_problems(records: Sequence[Mapping[str, Any]], classes: Sequence[Any])
     if "class" in records[0]:
         return [record["class"] for record in records]
     number, numbers = 0, [0]
-    for before, record in zip(records, records[1:], strict=False):
+    for before, record in pairwise(records):
         number += record.get("iteration", 1) <= before.get("iteration", 0)
         numbers.append(number)
     if number == 0:

@@ -6,8 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from scipy.stats import norm
 from sklearn.utils.validation import check_is_fitted
 
+HALF_WIDTH = float(norm.ppf(0.975))  # of a 95 % interval, in standard errors
 INNER = ("best_estimator_", "estimator_")  # attributes that hold the model: of a search, of a calibration
 
 
@@ -71,3 +74,21 @@ def title_of(estimator: Any, model: Any) -> str:
     """Return how a drawing is titled: the model's class, and whose best model it is if it is inside another."""
     name = type(model).__name__
     return name if model is estimator else f"{name} (in {type(estimator).__name__})"
+
+
+def wilson_interval(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the ends of Wilson's 95 % interval for a share of n rows; NaN where there are none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> low, high = wilson_interval(np.array([0.0, 0.5]), np.array([10, 10]))
+    >>> low.round(3), high.round(3)
+    (array([0.   , 0.237]), array([0.278, 0.763]))
+    """
+    z = HALF_WIDTH
+    with np.errstate(invalid="ignore", divide="ignore"):
+        middle, unit = share + z**2 / (2 * n), 1 + z**2 / n
+        half = z * np.sqrt(share * (1 - share) / n + z**2 / (4 * n**2))
+        low, high = (middle - half) / unit, (middle + half) / unit
+    return np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)

@@ -85,8 +85,8 @@ class LabelMapDisplay:
         n_rows = len(self.labels)
         if self.points.shape != (n_rows, 2) or n_rows == 0:
             raise ValueError(
-                f"LabelMapDisplay got points of shape {self.points.shape} and {n_rows} labels; expected two coordinates "
-                "for each label, and at least one."
+                f"LabelMapDisplay got points of shape {self.points.shape} and {n_rows} labels; expected two "
+                "coordinates for each label, and at least one."
             )
         masks = (is_labeled, is_doubtful, is_center)
         self.is_labeled, self.is_doubtful, self.is_center = (
@@ -151,6 +151,7 @@ class LabelMapDisplay:
         shown = np.isin(labeled, rows)
         labels[np.searchsorted(rows, labeled[shown])] = given[shown]
         is_labeled = np.isin(rows, labeled)
+        count = "" if len(rows) == n_rows else f"{len(rows):,} of {n_rows:,} "
         certainty = None if classes is None else _certainty(estimator, X, rows, n_rows)
         return cls(
             placed.points,
@@ -163,11 +164,8 @@ class LabelMapDisplay:
             classes=None if classes is None else classes.tolist(),
             doubtful_label=f"least certain {doubtful:.0%}",
             center_label=center_label,
-            axis_labels=tuple(
-                f"{name} component of {placed.kernel}: {share:.0%} of the variance"
-                for name, share in zip(("first", "second"), placed.explained, strict=True)
-            ),  # type: ignore[arg-type]
-            title=title_of(estimator, model) + ("" if len(rows) == n_rows else f", {len(rows):,} of {n_rows:,} rows"),
+            axis_labels=(_name_axis("first", placed.explained[0]), _name_axis("second", placed.explained[1])),
+            title=f"{title_of(estimator, model)}: {count}rows by {placed.kernel}",
         ).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -293,6 +291,10 @@ def _certainty(estimator: Any, X: Any, rows: np.ndarray, n_rows: int) -> np.ndar
         return None
     ordered = np.sort(values, axis=1)
     return ordered[:, -1] - ordered[:, -2]
+
+
+def _name_axis(which: str, share: float) -> str:
+    return f"{which} principal component ({share:.0%} of the variance)"
 
 
 def _least(certainty: np.ndarray, among: np.ndarray, share: float) -> np.ndarray:

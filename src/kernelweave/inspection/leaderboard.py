@@ -6,18 +6,15 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import norm
 
 from ..parameters import is_count, require
-from .displays import as_frame, find_model, needs_matplotlib, title_of
-
-HALF_WIDTH = float(norm.ppf(0.975))  # of a 95 % interval, in standard errors
+from .displays import HALF_WIDTH, as_frame, find_model, needs_matplotlib, title_of, wilson_interval
 
 
 class LeaderboardDisplay:
     """Errors of the candidates of a search on held-out rows with 95 % intervals, their weights, and the mixture.
 
-    Intervals of candidates are those of their standard errors; that of the mixture is wider, since it allows for the
+    Intervals of candidates treat held-out rows as independent; that of the mixture is wider, since it allows for the
     folds and for the number of rows that are to be predicted. Make it with :meth:`from_estimator`.
 
     Parameters
@@ -27,6 +24,9 @@ class LeaderboardDisplay:
         NaN where a candidate has no error.
     statuses : sequence of str, optional
         Written in the place of an error that is not known.
+    n_rows : int, optional
+        Given for errors that are shares of this number of rows: their intervals are Wilson's, by the standard errors
+        or, where these are zero, by this number. None: 1.96 standard errors in both directions.
     mixture : (float, float, float), optional
         Error of all candidates together, and the ends of its interval.
     measure : str, default="error"
@@ -47,10 +47,10 @@ class LeaderboardDisplay:
     --------
     >>> from kernelweave import LeaderboardDisplay
     >>> display = LeaderboardDisplay(
-    ...     ["MKL", "RKDA"], [0.1, 0.2], [0.02, 0.03], [0.8, 0.2], mixture=(0.09, 0.05, 0.15), measure="share of wrong classes"
+    ...     ["MKL", "RKDA"], [0.1, 0.2], [0.02, 0.03], [0.8, 0.2], mixture=(0.09, 0.05, 0.15), measure="share wrong"
     ... ).plot()
     >>> display.ax_.get_xlabel()
-    'share of wrong classes'
+    'share wrong'
     """
 
     def __init__(
@@ -61,6 +61,7 @@ class LeaderboardDisplay:
         weights: Any,
         *,
         statuses: Sequence[str] | None = None,
+        n_rows: int | None = None,
         mixture: tuple[float, float, float] | None = None,
         measure: str = "error",
         title: str = "",
@@ -70,12 +71,12 @@ class LeaderboardDisplay:
             np.asarray(values, dtype=float) for values in (errors, standard_errors, weights)
         )
         self.statuses = [""] * len(self.candidates) if statuses is None else [str(status) for status in statuses]
-        self.mixture, self.measure, self.title = mixture, measure, title
+        self.n_rows, self.mixture, self.measure, self.title = n_rows, mixture, measure, title
         lengths = [len(values) for values in (self.errors, self.standard_errors, self.weights, self.statuses)]
         if not self.candidates or any(length != len(self.candidates) for length in lengths):
             raise ValueError(
-                f"LeaderboardDisplay got {len(self.candidates)} candidates and {lengths} errors, standard errors, weights "
-                "and statuses; expected one of each for every candidate, and at least one candidate."
+                f"LeaderboardDisplay got {len(self.candidates)} candidates and {lengths} errors, standard errors, "
+                "weights and statuses; expected one of each for every candidate, and at least one candidate."
             )
 
     @classmethod
@@ -102,6 +103,7 @@ class LeaderboardDisplay:
             columns["standard_error"],
             columns["weight"],
             statuses=[record["status"] for record in records],
+            n_rows=len(model.oof_rows_) if hasattr(model, "classes_") else None,
             mixture=None if error is None else (error.value, error.low, error.high),
             measure="share of wrong classes" if hasattr(model, "classes_") else "root mean squared error",
             title=title_of(estimator, model),
@@ -153,5 +155,9 @@ class LeaderboardDisplay:
 
     def _intervals(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the ends of the intervals; no error is below zero."""
+        if self.n_rows is not None:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                effective = 1.0 + self.errors * (1.0 - self.errors) / np.square(self.standard_errors)
+            return wilson_interval(self.errors, np.where(self.standard_errors > 0, effective, float(self.n_rows)))
         half = HALF_WIDTH * self.standard_errors
         return np.maximum(0.0, self.errors - half), self.errors + half

@@ -67,7 +67,9 @@ class PathDisplay:
                 return None
             values = np.asarray(values, dtype=float)
             if values.shape != self.Cs.shape:
-                raise ValueError(f"PathDisplay got {name} of shape {values.shape}; expected one for each of {len(order)} Cs.")
+                raise ValueError(
+                    f"PathDisplay got {name} of shape {values.shape}; expected one for each of {len(order)} Cs."
+                )
             return values[order]
 
         self.scores, self.standard_errors = read("scores", scores), read("standard_errors", standard_errors)

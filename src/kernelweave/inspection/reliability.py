@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from scipy.stats import norm
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from ..labels import factorize, labeled_values
 from ..parameters import is_count, one_of, require
-from .displays import as_frame, needs_matplotlib
+from .displays import as_frame, needs_matplotlib, wilson_interval
 
-Z = float(norm.ppf(0.975))  # of a 95 % interval
+PREDICTED = "the predicted class"
 STRATEGIES = one_of("uniform", "quantile")
 
 
@@ -69,7 +68,7 @@ class ReliabilityDisplay:
                 f"ReliabilityDisplay got {len(self.edges)} edges and values of the shapes {shapes}; expected one value "
                 "less than edges."
             )
-        self.low, self.high = _wilson(self.prob_true, self.counts)
+        self.low, self.high = wilson_interval(self.prob_true, self.counts)
 
     @classmethod
     def from_estimator(
@@ -171,8 +170,8 @@ class ReliabilityDisplay:
         p, happened, event = _find_event(probabilities[rows], labels, known, pos_label)
         if not np.all((p >= -1e-9) & (p <= 1 + 1e-9)):
             raise ValueError(
-                f"ReliabilityDisplay got probabilities from {np.min(p):.3g} to {np.max(p):.3g}; expected numbers from 0 "
-                "to 1. Decision values become probabilities with SemiSupervisedCalibration."
+                f"ReliabilityDisplay got probabilities from {np.min(p):.3g} to {np.max(p):.3g}; expected numbers from "
+                "0 to 1. Decision values become probabilities with SemiSupervisedCalibration."
             )
         return cls(*_bin(np.clip(p, 0.0, 1.0), happened, n_bins, strategy), event=event, title=title).plot(ax)
 
@@ -201,7 +200,7 @@ class ReliabilityDisplay:
             self.counts,
             self.edges,
             x_label=f"predicted probability{of}",
-            y_label=f"observed share{of}",
+            y_label="share of right predictions" if self.event == PREDICTED else f"observed share{of}",
             title=self.title,
             owner=owner,
         )
@@ -237,12 +236,12 @@ def _find_event(
         probabilities = np.column_stack([1.0 - probabilities, probabilities])
     if pos_label is None and n_columns > 2:
         predicted = probabilities.argmax(axis=1)
-        return probabilities.max(axis=1), classes[predicted] == labels, "the predicted class"
+        return probabilities.max(axis=1), classes[predicted] == labels, PREDICTED
     wanted = classes[1] if pos_label is None else pos_label
     place = np.flatnonzero(classes == wanted)
     if len(place) != 1:
         raise ValueError(f"ReliabilityDisplay got pos_label={pos_label!r}; expected one of {classes.tolist()}.")
-    return probabilities[:, place[0]], labels == wanted, str(wanted)
+    return probabilities[:, place[0]], labels == wanted, f"class {wanted}"
 
 
 def _bin(
@@ -258,12 +257,3 @@ def _bin(
     with np.errstate(invalid="ignore"):
         means, shares = (np.bincount(place, weights=v, minlength=len(counts)) / counts for v in (p, happened))
     return means, shares, counts, edges
-
-
-def _wilson(share: np.ndarray, n: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return the ends of Wilson's interval for a share of n rows; NaN where there are none."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        middle = share + Z**2 / (2 * n)
-        half = Z * np.sqrt(share * (1 - share) / n + Z**2 / (4 * n**2))
-        low, high = (middle - half) / (1 + Z**2 / n), (middle + half) / (1 + Z**2 / n)
-    return np.where(share == 0, 0.0, low), np.where(share == 1, 1.0, high)

@@ -15,6 +15,7 @@ from .style import COLORS, DARK, GREY, HATCHES, class_look, legend_below, panels
 
 BAR_INCHES = 0.27  # height that a name needs
 MAX_LEGEND = 8  # names in a legend; more are drawn without names
+NOTE_WIDTH = 40  # characters in the place of an error
 ROOM_FOR_NUMBERS = 1.18  # of the longest bar
 
 
@@ -60,13 +61,14 @@ def draw_kernel_weights(
     shown, rest = order[:n_kernels], order[n_kernels:]
     heights = [len(shown) + bool(len(rest)), min(len(ranked), n_kernels + 1)]
     n_panels = 2 if len(ranked) > 1 else 1
-    size = (6.4, 1.2 + 0.5 * (n_panels - 1) + BAR_INCHES * sum(heights[:n_panels]))
+    wide = class_shares is not None and len(class_shares) <= MAX_LEGEND  # room for their names
+    size = (8.2 if wide else 6.4, 1.2 + 0.5 * (n_panels - 1) + BAR_INCHES * sum(heights[:n_panels]))
     with styled():
         figure, axes = panels(ax, n_panels, size, owner=owner, height_ratios=heights[:n_panels])
         bars = [(names[p], float(shares[p]), looks[sources[p]]) for p in shown]
         if len(rest):
             bars.append((f"{len(rest)} other kernels", float(np.sum(shares[rest])), {"color": "#c8c8c8"}))
-        _draw_bars(axes[0], bars)
+        _draw_bars(axes[0], bars, aside=class_shares is not None)
         if class_shares is not None:
             _mark_classes(axes[0], class_shares[:, shown], class_names)
         axes[0].set_title(plain(title))
@@ -88,12 +90,15 @@ def _source_look(k: int, n_sources: int) -> dict[str, Any]:
     return {"color": COLORS[k], "hatch": HATCHES[k] if n_sources > 1 else ""}
 
 
-def _draw_bars(ax: Axes, bars: Sequence[tuple[str, float, dict[str, Any]]]) -> None:
-    """Draw one bar a line, the first at the top, each with its number at the end."""
+def _draw_bars(ax: Axes, bars: Sequence[tuple[str, float, dict[str, Any]]], aside: bool = False) -> None:
+    """Draw one bar a line, the first at the top, each with its number at the end, or ``aside`` at the right."""
     for place, (_, share, look) in enumerate(bars):
         ax.barh(place, share, height=0.7, edgecolor="white", linewidth=0.0, **look)
+        where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "ha": "right"} if aside else {}
+        at, shift = ((1.0, place), -2) if aside else ((share, place), 3)
+        text = f"{share:.1%}"
         ax.annotate(
-            f"{share:.1%}", (share, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8, color=DARK
+            text, at, xytext=(shift, 0), textcoords="offset points", va="center", fontsize=8, color=DARK, **where
         )
     _name_places(ax, [name for name, _, _ in bars])
     longest = max((share for _, share, _ in bars), default=0.0)
@@ -122,7 +127,7 @@ def _mark_classes(ax: Axes, class_shares: np.ndarray, class_names: Sequence[Any]
     names = shorten(class_names, 20)
     if not few:
         handles, names = handles[:1], [f"each of {len(class_shares)} classes"]
-    ax.set_xlim(0.0, max(ax.get_xlim()[1], 1.05 * float(class_shares.max(initial=0.0))))
+    ax.set_xlim(0.0, ROOM_FOR_NUMBERS * max(ax.get_xlim()[1] / ROOM_FOR_NUMBERS, float(class_shares.max(initial=0.0))))
     place_legend(ax, handles, names, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0)
 
 
@@ -191,16 +196,17 @@ def draw_leaderboard(
             labels.append("candidate, 95 % interval")
         for place in places[~known]:
             left.annotate(
-                plain(notes[place]) if len(notes) else "", (0.02, place), xycoords=("axes fraction", "data"),
-                va="center", fontsize=8, style="italic", color=GREY,
+                shorten([notes[place]], NOTE_WIDTH)[0] if len(notes) else "", (0.02, place), xycoords=("axes fraction", "data"),
+                va="center", fontsize=8, style="italic", color=DARK,
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
             )  # fmt: skip
         _name_places(left, names)
-        left.set_xlim(left=min(0.0, left.get_xlim()[0]) if not known.any() else None)
         left.set_xlabel(plain(x_label))
+        left.xaxis.set_major_locator(MaxNLocator(5))
         left.set_title(plain(title))
         right.barh(places, weights, height=0.7, color=COLORS[0])
         right.set_xlabel("weight")
-        right.set_xlim(0.0, max(1e-9, ROOM_FOR_NUMBERS * 1.15 * float(np.max(weights, initial=0.0))))
+        right.set_xlim(0.0, ROOM_FOR_NUMBERS * 1.15 * (float(np.max(weights, initial=0.0)) or 1.0))
         right.xaxis.set_major_locator(MaxNLocator(3))
         right.tick_params(axis="y", length=0, labelleft=False)
         right.grid(visible=False, axis="y")
@@ -214,4 +220,3 @@ def draw_leaderboard(
             labels.append(f"{n_left} more not shown")
         legend_below(left, handles, labels)
     return figure, axes
-

@@ -10,11 +10,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from .style import COLORS, DARK, GREY, class_look, panels, place_legend, plain, shorten, styled
+from .style import COLORS, DARK, GREY, class_look, legend_below, panels, place_legend, plain, shorten, styled
 
 LEAST_GAP = 1e-16  # where a gap of zero is drawn on a logarithmic axis
 MAX_LEGEND = 8  # problems with a line of their own look; more are thin and grey
 WIDE_RANGE = 100.0  # ratio of positive values above which an axis is logarithmic
+LEAST_RANGE = 0.005  # of values, in both directions: less is rounding
+STAGE: dict[str, Any] = {"color": GREY, "linewidth": 0.9, "linestyle": ":"}
 OUTSIDE: dict[str, Any] = {"loc": "upper left", "bbox_to_anchor": (1.01, 1.0), "borderaxespad": 0.0}
 
 
@@ -50,20 +52,19 @@ def draw_certificate(
     """
     with styled():
         figure, axes = panels(ax, 2, (6.4, 5.0), owner=owner, sharex=True, height_ratios=[1, 1])
-        _draw_objective(axes[0], problems)
+        _draw_objective(axes[0], problems, stages)
         _draw_gaps(axes[1], problems, tol)
         axes[0].set_title(plain(title))
         axes[1].set_ylabel(gap_label)
         axes[1].set_xlabel("step")
         axes[1].xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
-        for panel in axes:
-            for step in stages:
-                panel.axvline(step - 0.5, color=GREY, linewidth=0.8, linestyle=":")
+        for step in stages:
+            axes[1].axvline(step - 0.5, **STAGE)
         figure.align_ylabels(list(axes))
     return figure, axes
 
 
-def _draw_objective(ax: Axes, problems: Sequence[tuple[Any, ...]]) -> None:
+def _draw_objective(ax: Axes, problems: Sequence[tuple[Any, ...]], stages: Sequence[int]) -> None:
     steps = np.unique(np.concatenate([steps for _, steps, *_ in problems]))
     objective = sum(_carry(steps, mine, values) for _, mine, values, _, _ in problems)
     handles = ax.plot(steps, objective, color=COLORS[0], marker="o", markersize=4)
@@ -71,14 +72,29 @@ def _draw_objective(ax: Axes, problems: Sequence[tuple[Any, ...]]) -> None:
     drawn = [objective]
     if all(bound is not None for *_, bound, _ in problems):
         bound = sum(_carry(steps, mine, values) for _, mine, _, values, _ in problems)
-        handles += ax.plot(steps, bound, color=COLORS[1], linestyle="--", marker="s", markersize=4)
+        handles += ax.plot(
+            steps, bound, color=COLORS[1], linestyle="--", marker="s", markersize=6, markerfacecolor="none"
+        )
         names.append("proven bound")
         drawn.append(bound)
     ends = np.concatenate(drawn)
     if ends.min() > 0 and ends.max() > WIDE_RANGE * ends.min():
         ax.set_yscale("log")
+    else:
+        _widen(ax, ends)
+    lines = [ax.axvline(step - 0.5, **STAGE) for step in stages]
+    if lines:
+        handles, names = [*handles, lines[0]], [*names, "new stage"]
     ax.set_ylabel("objective")
     place_legend(ax, handles, names, loc="best")
+
+
+def _widen(ax: Axes, values: np.ndarray) -> None:
+    """Show at least a hundredth of the values, so that rounding does not look like progress, and whole numbers."""
+    middle, half = (values.max() + values.min()) / 2, (values.max() - values.min()) / 2
+    if half < LEAST_RANGE * abs(middle):
+        ax.set_ylim(middle - LEAST_RANGE * abs(middle), middle + LEAST_RANGE * abs(middle))
+    ax.ticklabel_format(axis="y", useOffset=False)
 
 
 def _carry(steps: np.ndarray, mine: np.ndarray, values: np.ndarray) -> np.ndarray:
@@ -102,7 +118,9 @@ def _draw_gaps(ax: Axes, problems: Sequence[tuple[Any, ...]], tol: float | None)
         handles.append(ax.axhline(tol, color=DARK, linestyle="--", linewidth=1.0))
         names.append(f"tolerance {tol:.3g}")
     ax.set_yscale("log")
-    place_legend(ax, handles, names, **(OUTSIDE if len(handles) > 2 else {"loc": "best"}))
+    legend = place_legend(ax, handles, names, **(OUTSIDE if len(handles) > 2 else {"loc": "best"}))
+    if legend is not None and few and len(problems) > 1:
+        legend.set_title("problem")
 
 
 def draw_path(
@@ -159,10 +177,7 @@ def draw_path(
         if len(Cs) == 1:
             axes[-1].xaxis.set_minor_formatter(NullFormatter())
         if chosen is not None:
-            axes[0].annotate(
-                f"chosen: C = {chosen:.3g}", (chosen, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -4),
-                textcoords="offset points", va="top", fontsize=9, color=DARK,
-            )  # fmt: skip
+            axes[0].set_title(f"dotted: chosen, C = {chosen:.3g}", loc="right", fontsize=9, color=DARK)
         figure.align_ylabels(list(axes))
     return figure, axes
 
@@ -205,9 +220,8 @@ def draw_reliability(
         known = counts > 0
         arms = np.abs(np.vstack([observed - lows, highs - observed])[:, known])
         points = curve.errorbar(
-            predicted[known], observed[known], yerr=arms, marker="o", color=COLORS[0], capsize=2.5, elinewidth=1.2
+            predicted[known], observed[known], yerr=arms, marker="o", linewidth=1.0, color=COLORS[0], capsize=2.5
         )
-        place_legend(curve, [*ideal, points], ["perfect", "observed, 95 % interval"], loc="upper left")
         curve.set_ylim(-0.02, 1.02)
         curve.set_xlim(-0.02, 1.02)
         curve.set_ylabel(plain(y_label))
@@ -216,5 +230,6 @@ def draw_reliability(
         below.set_ylabel("rows")
         below.yaxis.set_major_locator(MaxNLocator(3, integer=True))
         below.set_xlabel(plain(x_label))
+        legend_below(below, [*ideal, points], ["perfect", "observed, 95 % interval"])
         figure.align_ylabels(list(axes))
     return figure, axes

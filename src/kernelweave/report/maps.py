@@ -1,4 +1,4 @@
-"""Drawings of rows in the plane: given and filled-in labels, the least certain rows, centres. Plain data in, axes out."""
+"""Drawings of rows in the plane: given and filled-in labels, the least certain, centres. Plain data in, axes out."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patheffects import withStroke
 
 from .style import DARK, class_look, panels, place_legend, plain, shorten, styled
 
@@ -58,8 +59,13 @@ def draw_map(
     is_doubtful = nobody if is_doubtful is None else is_doubtful & ~is_labeled
     is_center = nobody if is_center is None else is_center
     kinds = [("filled in", ~is_labeled & ~is_doubtful), ("doubtful", is_doubtful), ("given", is_labeled)]
+    handles, names = ([], []) if classes is None else _legend_of_classes(values, classes)
+    present = {name: bool(rows.any()) for name, rows in [*kinds, ("centre", is_center)]}
+    more = _legend_of_kinds(present, {"doubtful": doubtful_label, "centre": center_label})
+    handles, names = handles + more[0], names + more[1]
+    n_columns = 1 + (len(names) - 1) // LEGEND_COLUMN
     with styled():
-        figure, axes = panels(ax, 1, (7.6, 5.2), owner=owner)
+        figure, axes = panels(ax, 1, (5.6 + 2.0 * n_columns, 5.2), owner=owner)
         plane = axes[0]
         shrink = 1.0 if len(points) <= MANY_POINTS else MANY_POINTS / len(points)
         sizes = {"filled in": FILLED_SIZE * max(0.4, shrink), "doubtful": FILLED_SIZE * 1.4, "given": GIVEN_SIZE}
@@ -69,43 +75,32 @@ def draw_map(
             else:
                 _draw_classes(plane, points, values, rows, kind, sizes[kind])
         if is_center.any():
-            plane.scatter(
-                *points[is_center].T, s=CENTER_SIZE, marker="+", color="black", linewidths=1.1, zorder=5, label="centre"
-            )
+            crosses = plane.scatter(*points[is_center].T, s=CENTER_SIZE, marker="+", color="black", zorder=5)
+            crosses.set(label="centre", linewidths=1.1, path_effects=[withStroke(linewidth=2.2, foreground="white")])
         if classes is None and len(points):
             figure.colorbar(plane.collections[0], ax=plane, shrink=0.8, location="left", label="value")
-        handles, names = _legend_of_kinds(
-            {name: bool(rows.any()) for name, rows in kinds} | {"centre": bool(is_center.any())},
-            {"doubtful": doubtful_label, "centre": center_label},
-        )
-        if classes is not None:
-            more = _legend_of_classes(values, classes)
-            handles, names = more[0] + handles, more[1] + names
-        n_columns = 1 + (len(names) - 1) // LEGEND_COLUMN
         place_legend(
             plane, handles, names, loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0.0, ncols=n_columns
         )
         plane.set_xlabel(plain(x_label))
         plane.set_ylabel(plain(y_label))
         plane.set_title(plain(title))
+        plane.grid(visible=False)
         plane.tick_params(labelbottom=False, labelleft=False, length=0)  # only distances mean something
     return figure, axes
 
 
-def _draw_classes(
-    ax: Axes, points: np.ndarray, codes: np.ndarray, rows: np.ndarray, kind: str, size: float
-) -> None:
+def _draw_classes(ax: Axes, points: np.ndarray, codes: np.ndarray, rows: np.ndarray, kind: str, size: float) -> None:
     for k in np.unique(codes[rows]):
         mine, look = rows & (codes == k), class_look(int(k))
         ax.scatter(*points[mine].T, marker=look["marker"], label=kind, **_fill(kind, look["color"], size))
 
 
-def _draw_numbers(
-    ax: Axes, points: np.ndarray, values: np.ndarray, rows: np.ndarray, kind: str, size: float
-) -> None:
-    ends = {"vmin": float(values.min()), "vmax": float(values.max())}
+def _draw_numbers(ax: Axes, points: np.ndarray, values: np.ndarray, rows: np.ndarray, kind: str, size: float) -> None:
+    x, y = points[rows].T
+    low, high = float(values.min()), float(values.max())
     look = _fill(kind, None, size)
-    ax.scatter(*points[rows].T, c=values[rows], cmap=NUMBER_COLORS, label=kind, **ends, **look)
+    ax.scatter(x, y, c=values[rows], cmap=NUMBER_COLORS, vmin=low, vmax=high, label=kind, **look)
 
 
 def _fill(kind: str, color: str | None, size: float) -> dict[str, Any]:

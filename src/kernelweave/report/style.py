@@ -98,7 +98,9 @@ def shorten(names: Sequence[Any], width: int = NAME_WIDTH) -> list[str]:
     return shown
 
 
-def panels(ax: Any, n_panels: int, size: tuple[float, float], *, owner: str, **layout: Any) -> tuple[Figure, np.ndarray]:
+def panels(
+    ax: Any, n_panels: int, size: tuple[float, float], *, owner: str, **layout: Any
+) -> tuple[Figure, np.ndarray]:
     """Return the figure and the axes to draw on.
 
     Parameters
@@ -133,7 +135,8 @@ def panels(ax: Any, n_panels: int, size: tuple[float, float], *, owner: str, **l
         return given[0].figure, grid.subplots(squeeze=False, **shared).ravel()
     if len(given) != n_panels:
         raise ValueError(
-            f"{owner}.plot got {len(given)} axes; expected {n_panels}, or one made by subplots. Pass ax=None for a new figure."
+            f"{owner}.plot got {len(given)} axes; expected {n_panels}, or one made by subplots. Pass ax=None for "
+            "a new figure."
         )
     return given[0].figure, given
 
@@ -150,7 +153,7 @@ def place_legend(ax: Axes, handles: Sequence[Any], names: Sequence[str], **place
 
 def legend_below(ax: Axes, handles: Sequence[Any], names: Sequence[str], n_columns: int = 2) -> Legend | None:
     """Put a legend under the label of the horizontal axis."""
-    figure = ax.get_figure(root=False)
+    figure: Any = ax.figure
     under = offset_copy(ax.transAxes, fig=figure, y=-LEGEND_POINTS, units="points")
     place = {"loc": "upper left", "bbox_to_anchor": (0.0, 0.0), "bbox_transform": under, "borderaxespad": 0.0}
     return place_legend(ax, handles, names, ncols=n_columns, **place)
