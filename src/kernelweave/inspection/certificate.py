@@ -16,7 +16,6 @@ GAP_LABELS = {
     "stationarity": "distance from stationarity",
     "KKT residual": "KKT residual (relative)",
 }
-TINY = float(np.finfo(float).tiny)
 
 
 class CertificateDisplay:
@@ -44,7 +43,8 @@ class CertificateDisplay:
     Attributes
     ----------
     steps, relative_gaps : ndarray of shape (n_records,)
-        Number of each record among those of its problem, from 0; gap over the absolute objective.
+        Number of each record among those of its problem, from 0; gap over the absolute objective, infinite (and not
+        drawn) where the objective is zero.
     data_ : pandas.DataFrame
         One line a record.
     figure_ : Figure
@@ -91,7 +91,9 @@ class CertificateDisplay:
             steps.append(counts.get(problem, 0))
             counts[problem] = steps[-1] + 1
         self.steps = np.array(steps)
-        self.relative_gaps = self.gaps / np.maximum(np.abs(self.objectives), TINY)
+        zero = self.objectives == 0
+        self.relative_gaps = self.gaps / np.where(zero, 1.0, np.abs(self.objectives))
+        self.relative_gaps[zero & (self.gaps > 0)] = np.inf
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:

@@ -171,52 +171,61 @@ def draw_leaderboard(
     axes : ndarray of Axes, shape (2,)
         Errors and weights.
     """
-    n_left = max(0, len(names) - n_candidates)
-    names, errors, weights = names[:n_candidates], errors[:n_candidates], weights[:n_candidates]
-    places = np.arange(len(names))
-    size = (7.2, 1.5 + BAR_INCHES * len(names))
+    shown = slice(n_candidates)
+    size = (7.2, 1.5 + BAR_INCHES * len(names[shown]))
     with styled():
         figure, axes = panels(ax, 2, size, owner=owner, nrows=1, ncols=2, sharey=True, width_ratios=[3, 1])
-        left, right = axes
-        known = np.isfinite(errors)
-        handles: list[Any] = []
-        labels: list[str] = []
-        if mixture is not None:
-            value, low, high = mixture
-            left.axvspan(low, high, color=COLORS[1], alpha=0.15, linewidth=0)
-            handles.append(left.axvline(value, color=COLORS[1], linestyle="--"))
-            labels.append("mixture, 95 % interval")
-        arms = np.abs(np.vstack([errors - lows[:n_candidates], highs[:n_candidates] - errors])[:, known])
-        if known.any():
-            points = left.errorbar(
-                errors[known], places[known], xerr=arms, fmt="o", color=COLORS[0], ecolor=COLORS[0], capsize=2.5,
-                elinewidth=1.2,
-            )  # fmt: skip
-            handles.append(points)
-            labels.append("candidate, 95 % interval")
-        for place in places[~known]:
-            left.annotate(
-                shorten([notes[place]], NOTE_WIDTH)[0] if len(notes) else "", (0.02, place), xycoords=("axes fraction", "data"),
-                va="center", fontsize=8, style="italic", color=DARK,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
-            )  # fmt: skip
-        _name_places(left, names)
-        left.set_xlabel(plain(x_label))
-        left.xaxis.set_major_locator(MaxNLocator(5))
-        left.set_title(plain(title))
-        right.barh(places, weights, height=0.7, color=COLORS[0])
-        right.set_xlabel("weight")
-        right.set_xlim(0.0, ROOM_FOR_NUMBERS * 1.15 * (float(np.max(weights, initial=0.0)) or 1.0))
-        right.xaxis.set_major_locator(MaxNLocator(3))
-        right.tick_params(axis="y", length=0, labelleft=False)
-        right.grid(visible=False, axis="y")
-        for place, weight in zip(places, weights, strict=True):
-            right.annotate(
-                f"{weight:.2f}", (weight, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8,
-                color=DARK,
-            )  # fmt: skip
-        if n_left:
+        _name_places(axes[0], names[shown])
+        handles, labels = _draw_errors(axes[0], errors[shown], lows[shown], highs[shown], notes, mixture)
+        axes[0].set_xlabel(plain(x_label))
+        axes[0].set_title(plain(title))
+        _draw_weights(axes[1], weights[shown])
+        if len(names) > n_candidates:
             handles.append(Patch(alpha=0.0))
-            labels.append(f"{n_left} more not shown")
-        legend_below(left, handles, labels)
+            labels.append(f"{len(names) - n_candidates} more not shown")
+        legend_below(axes[0], handles, labels)
     return figure, axes
+
+
+def _draw_errors(
+    ax: Axes,
+    errors: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    notes: Sequence[str],
+    mixture: tuple[float, float, float] | None,
+) -> tuple[list[Any], list[str]]:
+    """Draw errors with intervals; return handles and labels of a legend."""
+    handles: list[Any] = []
+    labels: list[str] = []
+    known = np.isfinite(errors)
+    places = np.arange(len(errors))
+    if mixture is not None:
+        value, low, high = mixture
+        ax.axvspan(low, high, color=COLORS[1], alpha=0.15, linewidth=0)
+        handles.append(ax.axvline(value, color=COLORS[1], linestyle="--"))
+        labels.append("mixture, 95 % interval")
+    if known.any():
+        arms = np.abs(np.vstack([errors - lows, highs - errors])[:, known])
+        handles.append(ax.errorbar(errors[known], places[known], xerr=arms, fmt="o", color=COLORS[0], capsize=2.5))
+        labels.append("candidate, 95 % interval")
+    white = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    for place in places[~known]:
+        note = shorten([notes[place]], NOTE_WIDTH)[0] if len(notes) else ""
+        where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
+        ax.annotate(note, (0.02, place), fontsize=8, style="italic", color=DARK, bbox=white, **where)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    return handles, labels
+
+
+def _draw_weights(ax: Axes, weights: np.ndarray) -> None:
+    """Draw weights as bars with their numbers, beside names that another panel has."""
+    ax.barh(range(len(weights)), weights, height=0.7, color=COLORS[0])
+    for place, weight in enumerate(weights):
+        shift: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points"}
+        ax.annotate(f"{weight:.2f}", (weight, place), va="center", fontsize=8, color=DARK, **shift)
+    ax.set_xlim(0.0, 1.15 * ROOM_FOR_NUMBERS * (float(np.max(weights, initial=0.0)) or 1.0))
+    ax.set_xlabel("weight")
+    ax.xaxis.set_major_locator(MaxNLocator(3))
+    ax.tick_params(axis="y", length=0, labelleft=False)
+    ax.grid(visible=False, axis="y")

@@ -109,7 +109,8 @@ def _draw_gaps(ax: Axes, problems: Sequence[tuple[Any, ...]], tol: float | None)
     for k, (_, steps, _, _, gaps) in enumerate(problems):
         look: dict[str, Any] = class_look(k) if few else {"color": GREY, "linewidth": 0.8, "marker": ".", "alpha": 0.7}
         edge: dict[str, Any] = {"markeredgecolor": DARK, "markeredgewidth": 0.4} if few else {}
-        handles += ax.plot(steps, np.maximum(gaps, LEAST_GAP), **look, **edge)
+        drawn = np.where(np.isfinite(gaps), np.maximum(gaps, LEAST_GAP), np.nan)
+        handles += ax.plot(steps, drawn, **look, **edge)
     if not few:
         handles, names = handles[:1], [f"each of {len(problems)} problems"]
     elif len(problems) == 1:

@@ -56,7 +56,7 @@ def draw_map(
     axes : ndarray of Axes, shape (1,)
     """
     nobody = np.zeros(len(points), dtype=bool)
-    is_doubtful = nobody if is_doubtful is None else is_doubtful & ~is_labeled
+    is_doubtful = nobody if is_doubtful is None or classes is None else is_doubtful & ~is_labeled
     is_center = nobody if is_center is None else is_center
     kinds = [("filled in", ~is_labeled & ~is_doubtful), ("doubtful", is_doubtful), ("given", is_labeled)]
     handles, names = ([], []) if classes is None else _legend_of_classes(values, classes)
@@ -70,6 +70,8 @@ def draw_map(
         shrink = 1.0 if len(points) <= MANY_POINTS else MANY_POINTS / len(points)
         sizes = {"filled in": FILLED_SIZE * max(0.4, shrink), "doubtful": FILLED_SIZE * 1.4, "given": GIVEN_SIZE}
         for kind, rows in kinds:
+            if not rows.any():
+                continue
             if classes is None:
                 _draw_numbers(plane, points, values, rows, kind, sizes[kind])
             else:
