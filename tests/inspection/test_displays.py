@@ -1,4 +1,5 @@
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ from sklearn.svm import SVC
 
 import kernelweave
 from kernelweave import RBF, KernelWeightsDisplay, Linear, RKDAClassifier
-from kernelweave.inspection.displays import as_frame, find_model, title_of, wilson_interval
+from kernelweave.inspection.displays import as_frame, find_model, search_model, title_of, wilson_interval
 
 DISPLAYS = [name for name in kernelweave.__all__ if name.endswith("Display")]
 PAIR = [RBF(), Linear()]
@@ -63,6 +64,15 @@ def test_the_model_is_found_inside_pipelines_and_searches(model, flowers):
     assert find_model(model, ("kernel_weights_",), "D") is model
     assert title_of(search, search.best_estimator_) == "RKDAClassifier (in GridSearchCV)"
     assert title_of(model, model) == "RKDAClassifier"
+
+
+def test_of_a_combination_the_heaviest_member_with_the_attribute_is_found(auto):
+    with_history = [member for member in auto.members_ if hasattr(member.model, "history_")]
+    heaviest = max(with_history, key=lambda member: member.weight).model
+    found = search_model(SimpleNamespace(best_estimator_=None, members_=auto.members_), ("history_",))
+    assert found is heaviest
+    assert search_model(auto, ("history_",)) in [member.model for member in with_history]
+    assert search_model(auto, ("nothing_",)) is None
 
 
 def test_an_estimator_without_the_attribute_is_refused_in_a_sentence(flowers):

@@ -1,12 +1,14 @@
 import numpy as np
+import pandas as pd
 import pytest
 from common.estimators import ESTIMATORS, fitted, sample
 from matplotlib.colors import to_hex
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelweave import RBF, LabelMapDisplay, RKDAClassifier, SSMKClassifier
+from kernelweave import RBF, LabelMapDisplay, Linear, OnColumns, RKDAClassifier, SSMKClassifier
 from kernelweave.inspection.label_map import choose_rows
 from kernelweave.report.style import CLASS_COLORS
 
@@ -106,7 +108,7 @@ def test_a_combination_has_the_map_of_its_best_model_and_labels_of_its_own(auto,
     np.testing.assert_array_equal(display.labels, auto.transduction_)
     ordered = np.sort(auto.label_distributions_, axis=1)
     np.testing.assert_allclose(display.certainty, ordered[:, -1] - ordered[:, -2])
-    assert f"{type(auto.best_estimator_).__name__} (in AutoKernelClassifier)" in display.ax_.get_title(loc="left")
+    assert "Classifier (in AutoKernelClassifier): rows by the learned kernel" in display.ax_.get_title(loc="left")
 
 
 def test_a_pipeline_is_mapped_as_its_model_sees_the_rows(flowers):
@@ -138,6 +140,33 @@ def test_without_labels_every_row_is_predicted():
     display = LabelMapDisplay.from_estimator(fitted(case), X)
     assert not display.is_labeled.any()
     np.testing.assert_array_equal(display.labels, fitted(case).predict(X))
+
+
+def test_a_detector_of_outliers_has_two_classes():
+    case = CASES["CGBoostOneClass"]
+    X, _ = sample(case)
+    display = LabelMapDisplay.from_estimator(fitted(case), X)
+    assert display.classes == [-1, 1]
+    np.testing.assert_array_equal(display.labels, fitted(case).predict(X))
+
+
+def test_a_kernel_learner_that_predicts_nothing_is_refused():
+    case = CASES["AlignedKernelLearner"]
+    with pytest.raises(TypeError, match="got AlignedKernelLearner, which predicts no labels"):
+        LabelMapDisplay.from_estimator(fitted(case), *sample(case))
+
+
+def test_frames_and_sparse_rows_have_the_map_of_the_same_array(flowers):
+    X, _, y = flowers
+    frame = pd.DataFrame(X, columns=["a", "b", "c", "d"])
+    library = [OnColumns(RBF(), ["c", "d"]), Linear()]
+    by_name = LabelMapDisplay.from_estimator(RKDAClassifier(library).fit(frame, y), frame, y)
+    library = [OnColumns(RBF(), [2, 3]), Linear()]
+    by_place = LabelMapDisplay.from_estimator(RKDAClassifier(library).fit(X, y), X, y)
+    np.testing.assert_allclose(by_name.points, by_place.points, atol=1e-8)
+    rows = csr_array(X)
+    by_place = LabelMapDisplay.from_estimator(RKDAClassifier(library).fit(rows, y), rows, y)
+    np.testing.assert_allclose(by_name.points, by_place.points, atol=1e-6)
 
 
 def test_twenty_classes_with_awkward_names_all_have_their_own_look():

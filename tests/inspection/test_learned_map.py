@@ -86,13 +86,19 @@ def test_every_family_has_a_map_that_is_the_same_again(case):
     assert first.kernel == second.kernel
 
 
-def test_an_estimator_without_kernels_has_a_map_by_the_rows():
-    placed = map_rows(SimpleNamespace(), X, ROWS)
+def test_without_a_learned_kernel_the_map_is_by_the_default_kernel_for_the_rows():
+    by_unit = np.tile(X, (1, 4)) + np.arange(12)  # ten columns or more with one unit
+    placed = map_rows(SimpleNamespace(), by_unit, ROWS)
     assert placed.kernel == "RBF()"
-    up_to_signs(placed.points, KernelPCA(2, kernel="precomputed").fit_transform(RBF()(X)))
+    up_to_signs(placed.points, KernelPCA(2, kernel="precomputed").fit_transform(RBF()(by_unit)))
+    table = X * [1.0, 1e3, 1e-3]
+    placed = map_rows(SimpleNamespace(), table, ROWS)
+    assert placed.kernel == "the default kernel for tables"
+    table[3, 1] = np.nan
+    assert np.isfinite(map_rows(SimpleNamespace(), table, ROWS).points).all()
 
 
-def test_a_mixture_without_columns_has_a_map_by_its_library():
+def test_a_mixture_without_columns_has_a_map_by_the_rows():
     model = SSMKClassifier(RBF(), C=1e-9).fit(X, np.arange(60) % 2)
     assert not model.expansion_.groups
-    assert map_rows(model, X, ROWS).kernel == "RBF()"
+    assert map_rows(model, X, ROWS).kernel == "the default kernel for tables"

@@ -70,7 +70,7 @@ def test_costs_that_folds_compared_are_drawn_with_their_scores():
 
 def test_of_several_settings_of_a_cost_the_best_is_drawn():
     model = GridSearchCV(SVC(), {"C": [1.0]})
-    model.C_ = 1.0
+    model.best_params_ = {"C": 1.0}
     model.cv_results_ = {
         "param_C": np.array([1.0, 1.0, 10.0]),
         "mean_test_score": np.array([0.5, 0.75, 0.25]),
@@ -78,6 +78,7 @@ def test_of_several_settings_of_a_cost_the_best_is_drawn():
         **{f"split{k}_test_score": np.zeros(3) for k in range(5)},
     }
     display = PathDisplay.from_estimator(model)
+    assert display.chosen == 1.0
     assert display.scores.tolist() == [0.75, 0.25]
     np.testing.assert_allclose(display.standard_errors, [0.1, 0.15])
 

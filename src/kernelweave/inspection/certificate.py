@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from ..estimators.shared.formulation import TOLERANCES
-from .displays import as_frame, find_model, needs_matplotlib, title_of
+from .displays import as_frame, find_model, needs_matplotlib, search_model, title_of
 
 GAP_LABELS = {
     "duality gap": "relative gap",
@@ -111,8 +111,7 @@ class CertificateDisplay:
         -------
         CertificateDisplay
         """
-        model = find_model(estimator, ("history_",), cls.__name__) if _has_inside(estimator) else estimator
-        model = find_model(model, ("certificate_",), cls.__name__)
+        model = search_model(estimator, ("history_",)) or find_model(estimator, ("certificate_",), cls.__name__)
         return cls(**_read_history(model), title=title_of(estimator, model)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -161,11 +160,6 @@ class CertificateDisplay:
             "stage": self.stages,
         }
         return as_frame(type(self).__name__, columns)
-
-
-def _has_inside(estimator: Any) -> bool:
-    """Return whether a combination has a single model with a course of its own; its certificate is of the weights."""
-    return not hasattr(estimator, "certificate_") or hasattr(getattr(estimator, "best_estimator_", None), "history_")
 
 
 def _read_history(model: Any) -> dict[str, Any]:
