@@ -10,13 +10,15 @@ Each model has explicit features :math:`z(x)`, and the coordinates are the first
   (\alpha_j^2 / \eta_j + \eta_j)` at :math:`\eta = |\alpha|`. Its features are its columns, of unit deviation, times
   the roots of their coefficients.
 
-Kernels are bound to all rows, as in the fit; values are computed for some rows and landmarks only.
+Kernels are bound to all rows, as in the fit, with the seed of the model (0 where it has none) and without sample weights;
+values are computed for some rows and landmarks only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -74,8 +76,8 @@ def map_rows(model: Any, X: Any, rows: np.ndarray) -> RowMap:
         kernel, X, name = _default_kernel(X)
         bound = KernelLibrary([kernel]).bind(X, np.random.default_rng(0))
         return RowMap(*principal_plane(landmark_features(bound, np.ones(1), rows)), name)
-    rng = random_generator(0 if model.random_state is None else model.random_state)
-    bound = model.library_.bind(X, rng, feature_names=names)
+    seed = model.random_state if isinstance(model.random_state, Integral) else 0
+    bound = model.library_.bind(X, random_generator(seed), feature_names=names)
     if hasattr(model, "kernel_usage_"):
         return RowMap(*principal_plane(mixture_features(bound, groups, rows)), "the model's basis functions")
     features = landmark_features(bound, kernel_weights(bound, groups), rows)

@@ -227,5 +227,6 @@ def _draw_weights(ax: Axes, weights: np.ndarray) -> None:
     ax.set_xlim(0.0, 1.15 * ROOM_FOR_NUMBERS * (float(np.max(weights, initial=0.0)) or 1.0))
     ax.set_xlabel("weight")
     ax.xaxis.set_major_locator(MaxNLocator(3))
+    ax.xaxis.set_major_formatter("{x:g}")
     ax.tick_params(axis="y", length=0, labelleft=False)
     ax.grid(visible=False, axis="y")

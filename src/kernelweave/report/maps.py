@@ -9,13 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 
 from .style import DARK, class_look, panels, place_legend, plain, shorten, styled
 
 MAX_NAMED = 24  # classes in the legend, those with the most rows
 LEGEND_COLUMN = 14  # names in one column of the legend
-GIVEN_SIZE, FILLED_SIZE, CENTER_SIZE = 42.0, 14.0, 20.0  # areas in square points
+GIVEN_SIZE, FILLED_SIZE, CENTER_SIZE = 42.0, 14.0, 110.0  # areas in square points
 MANY_POINTS = 1000  # above, filled-in rows are smaller
 NUMBER_COLORS = "cividis"  # the same for colour-blind readers, and rising in grey
 
@@ -77,8 +76,8 @@ def draw_map(
             else:
                 _draw_classes(plane, points, values, rows, kind, sizes[kind])
         if is_center.any():
-            crosses = plane.scatter(*points[is_center].T, s=CENTER_SIZE, marker="+", color="black", zorder=5)
-            crosses.set(label="centre", linewidths=1.1, path_effects=[withStroke(linewidth=2.2, foreground="white")])
+            look: dict[str, Any] = {"s": CENTER_SIZE, "marker": "+", "linewidths": 0.9, "color": "black", "zorder": 1.8}
+            plane.scatter(*points[is_center].T, label="centre", **look)  # behind the points, whose colours stay seen
         if classes is None and len(points):
             figure.colorbar(plane.collections[0], ax=plane, shrink=0.8, location="left", label="value")
         place_legend(
@@ -121,7 +120,7 @@ def _legend_of_kinds(present: dict[str, bool], labels: dict[str, str]) -> tuple[
         "given": {**grey, "markersize": 6.5, "markeredgecolor": "black"},
         "filled in": {**grey, "markersize": 3.7, "markeredgecolor": DARK, "markeredgewidth": 0.25},
         "doubtful": {**grey, "markersize": 4.4, "markerfacecolor": "white", "markeredgecolor": DARK},
-        "centre": {"linestyle": "none", "marker": "+", "color": "black"},
+        "centre": {"linestyle": "none", "marker": "+", "markersize": 9, "markeredgewidth": 0.9, "color": "black"},
     }
     shown = [name for name in looks if present[name]]
     return [Line2D([], [], **looks[name]) for name in shown], [plain(labels.get(name, name)) for name in shown]
