@@ -1,4 +1,6 @@
+import re
 import sys
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -45,6 +47,11 @@ def test_without_matplotlib_a_sentence_names_the_extra(monkeypatch, module):
         ImportError, match=rf"KernelWeightsDisplay.plot needs {module}: pip install 'kernelweave\[report\]'"
     ):
         KernelWeightsDisplay(["RBF()"], [1.0]).plot()
+
+
+def test_what_draws_is_imported_when_something_is_drawn():
+    room = Path(kernelweave.__file__).parent / "inspection"
+    assert not [file.name for file in room.glob("*.py") if re.search(r"(?m)^(from|import) .*report", file.read_text())]
 
 
 @pytest.mark.parametrize("name", DISPLAYS)

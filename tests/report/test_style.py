@@ -8,7 +8,7 @@ mpl.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.cbook import is_math_text
 
-from kernelweave.report.style import class_look, legend_below, panels, place_legend, plain, shorten, styled
+from kernelweave.report.style import class_look, ink, legend_below, panels, paper, place_legend, plain, shorten, styled
 
 
 @pytest.fixture(autouse=True)
@@ -54,6 +54,13 @@ def test_settings_are_changed_within_the_context_only():
     with styled():
         assert mpl.rcParams["legend.frameon"] is False
     assert dict(mpl.rcParams) == before
+
+
+def test_on_dark_paper_what_is_black_becomes_white():
+    assert {class_look(6)["color"], ink()} == {"black"}
+    with plt.style.context("dark_background"), styled():
+        assert {class_look(6)["color"], ink()} == {"white"}
+        assert paper() == "black"
 
 
 def test_panels_are_new_given_or_in_the_place_of_one():

@@ -10,8 +10,8 @@ Each model has explicit features :math:`z(x)`, and the coordinates are the first
   (\alpha_j^2 / \eta_j + \eta_j)` at :math:`\eta = |\alpha|`. Its features are its columns, of unit deviation, times
   the roots of their coefficients.
 
-Kernels are bound to all rows, as in the fit, with the seed of the model (0 where it has none) and without sample weights;
-values are computed for some rows and landmarks only.
+Kernels are bound to all rows, as in the fit, with the seed of the model (0 where it has none) and without sample
+weights; values are computed for some rows and landmarks only.
 """
 
 from __future__ import annotations

@@ -11,7 +11,20 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from .style import COLORS, DARK, GREY, HATCHES, class_look, legend_below, panels, place_legend, plain, shorten, styled
+from .style import (
+    COLORS,
+    GREY,
+    HATCHES,
+    class_look,
+    ink,
+    legend_below,
+    panels,
+    paper,
+    place_legend,
+    plain,
+    shorten,
+    styled,
+)
 
 BAR_INCHES = 0.27  # height that a name needs
 MAX_LEGEND = 8  # names in a legend; more are drawn without names
@@ -98,7 +111,7 @@ def _draw_bars(ax: Axes, bars: Sequence[tuple[str, float, dict[str, Any]]], asid
         at, shift = ((1.0, place), -2) if aside else ((share, place), 3)
         text = f"{share:.1%}"
         ax.annotate(
-            text, at, xytext=(shift, 0), textcoords="offset points", va="center", fontsize=8, color=DARK, **where
+            text, at, xytext=(shift, 0), textcoords="offset points", va="center", fontsize=8, color=ink(), **where
         )
     _name_places(ax, [name for name, _, _ in bars])
     longest = max((share for _, share, _ in bars), default=0.0)
@@ -121,8 +134,8 @@ def _mark_classes(ax: Axes, class_shares: np.ndarray, class_names: Sequence[Any]
     few = len(class_shares) <= MAX_LEGEND
     handles = []
     for k, shares in enumerate(class_shares):
-        look: dict[str, Any] = class_look(k) if few else {"color": DARK, "marker": "."}
-        edge: dict[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.7} if few else {"alpha": 0.6}
+        look: dict[str, Any] = class_look(k) if few else {"color": ink(), "marker": "."}
+        edge: dict[str, Any] = {"markeredgecolor": ink(), "markeredgewidth": 0.7} if few else {"alpha": 0.6}
         handles += ax.plot(shares, places, linestyle="none", clip_on=False, zorder=3, **look, **edge)
     names = shorten(class_names, 20)
     if not few:
@@ -209,11 +222,11 @@ def _draw_errors(
         arms = np.abs(np.vstack([errors - lows, highs - errors])[:, known])
         handles.append(ax.errorbar(errors[known], places[known], xerr=arms, fmt="o", color=COLORS[0], capsize=2.5))
         labels.append("candidate, 95 % interval")
-    white = {"facecolor": "white", "edgecolor": "none", "pad": 1.0}
+    white = {"facecolor": paper(), "edgecolor": "none", "pad": 1.0}
     for place in places[~known]:
         note = shorten([notes[place]], NOTE_WIDTH)[0] if len(notes) else ""
         where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
-        ax.annotate(note, (0.02, place), fontsize=8, style="italic", color=DARK, bbox=white, **where)
+        ax.annotate(note, (0.02, place), fontsize=8, style="italic", color=ink(), bbox=white, **where)
     ax.xaxis.set_major_locator(MaxNLocator(5))
     return handles, labels
 
@@ -223,7 +236,7 @@ def _draw_weights(ax: Axes, weights: np.ndarray) -> None:
     ax.barh(range(len(weights)), weights, height=0.7, color=COLORS[0])
     for place, weight in enumerate(weights):
         shift: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points"}
-        ax.annotate(f"{weight:.2f}", (weight, place), va="center", fontsize=8, color=DARK, **shift)
+        ax.annotate(f"{weight:.2f}", (weight, place), va="center", fontsize=8, color=ink(), **shift)
     ax.set_xlim(0.0, 1.15 * ROOM_FOR_NUMBERS * (float(np.max(weights, initial=0.0)) or 1.0))
     ax.set_xlabel("weight")
     ax.xaxis.set_major_locator(MaxNLocator(3))

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from .style import DARK, class_look, panels, place_legend, plain, shorten, styled
+from .style import class_look, ink, panels, paper, place_legend, plain, shorten, styled
 
 MAX_NAMED = 24  # classes in the legend, those with the most rows
 LEGEND_COLUMN = 14  # names in one column of the legend
@@ -76,7 +76,7 @@ def draw_map(
             else:
                 _draw_classes(plane, points, values, rows, kind, sizes[kind])
         if is_center.any():
-            look: dict[str, Any] = {"s": CENTER_SIZE, "marker": "+", "linewidths": 0.9, "color": "black", "zorder": 1.8}
+            look: dict[str, Any] = {"s": CENTER_SIZE, "marker": "+", "linewidths": 0.9, "color": ink(), "zorder": 1.8}
             plane.scatter(*points[is_center].T, label="centre", **look)  # behind the points, whose colours stay seen
         if classes is None and len(points):
             figure.colorbar(plane.collections[0], ax=plane, shrink=0.8, location="left", label="value")
@@ -107,20 +107,20 @@ def _draw_numbers(ax: Axes, points: np.ndarray, values: np.ndarray, rows: np.nda
 def _fill(kind: str, color: str | None, size: float) -> dict[str, Any]:
     """Return how a row of a kind is drawn in a colour; a yellow point, too, has an edge."""
     if kind == "doubtful":
-        return {"facecolors": "white", "edgecolors": color, "linewidths": 1.2, "s": size, "zorder": 3}
+        return {"facecolors": paper(), "edgecolors": color, "linewidths": 1.2, "s": size, "zorder": 3}
     own = {} if color is None else {"facecolors": color}
     if kind == "given":
-        return {**own, "edgecolors": "black", "linewidths": 1.0, "s": size, "zorder": 4}
-    return {**own, "edgecolors": DARK, "linewidths": 0.25, "s": size, "alpha": 0.65, "zorder": 2}
+        return {**own, "edgecolors": ink(), "linewidths": 1.0, "s": size, "zorder": 4}
+    return {**own, "edgecolors": ink(), "linewidths": 0.25, "s": size, "alpha": 0.65, "zorder": 2}
 
 
 def _legend_of_kinds(present: dict[str, bool], labels: dict[str, str]) -> tuple[list[Any], list[str]]:
     grey: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": "#9a9a9a"}
     looks: dict[str, dict[str, Any]] = {
-        "given": {**grey, "markersize": 6.5, "markeredgecolor": "black"},
-        "filled in": {**grey, "markersize": 3.7, "markeredgecolor": DARK, "markeredgewidth": 0.25},
-        "doubtful": {**grey, "markersize": 4.4, "markerfacecolor": "white", "markeredgecolor": DARK},
-        "centre": {"linestyle": "none", "marker": "+", "markersize": 9, "markeredgewidth": 0.9, "color": "black"},
+        "given": {**grey, "markersize": 6.5, "markeredgecolor": ink()},
+        "filled in": {**grey, "markersize": 3.7, "markeredgecolor": ink(), "markeredgewidth": 0.25},
+        "doubtful": {**grey, "markersize": 4.4, "markerfacecolor": paper(), "markeredgecolor": ink()},
+        "centre": {"linestyle": "none", "marker": "+", "markersize": 9, "markeredgewidth": 0.9, "color": ink()},
     }
     shown = [name for name in looks if present[name]]
     return [Line2D([], [], **looks[name]) for name in shown], [plain(labels.get(name, name)) for name in shown]
@@ -130,7 +130,7 @@ def _legend_of_classes(codes: np.ndarray, classes: Sequence[Any]) -> tuple[list[
     counts = np.bincount(codes, minlength=len(classes))
     named = np.sort(np.argsort(-counts, kind="stable")[:MAX_NAMED])
     handles = [
-        Line2D([], [], linestyle="none", markersize=6, markeredgecolor=DARK, markeredgewidth=0.4, **class_look(int(k)))
+        Line2D([], [], linestyle="none", markersize=6, markeredgecolor=ink(), markeredgewidth=0.4, **class_look(int(k)))
         for k in named
     ]
     names = shorten([classes[k] for k in named], 20)
