@@ -208,7 +208,7 @@ def test_wrong_options_are_refused(model, flowers, option, sentence):
 
 
 def test_numbers_that_do_not_fit_are_refused():
-    with pytest.raises(ValueError, match=r"LabelMapDisplay got points of shape \(3, 1\) and 3 labels"):
+    with pytest.raises(ValueError, match=r"LabelMapDisplay got points of shape \(3, 1\) and labels of shape \(3,\)"):
         LabelMapDisplay(np.zeros((3, 1)), [0, 1, 1], [True] * 3)
     with pytest.raises(ValueError, match="got the label 'c', which is none of the classes"):
         LabelMapDisplay(np.zeros((1, 2)), ["c"], [True], classes=["a", "b"]).plot()

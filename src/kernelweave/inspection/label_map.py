@@ -85,10 +85,10 @@ class LabelMapDisplay:
     ):
         self.points, self.labels = np.asarray(points, dtype=float), np.asarray(labels)
         n_rows = len(self.labels)
-        if self.points.shape != (n_rows, 2) or n_rows == 0:
+        if self.points.shape != (n_rows, 2) or self.labels.shape != (n_rows,) or n_rows == 0:
             raise ValueError(
-                f"LabelMapDisplay got points of shape {self.points.shape} and {n_rows} labels; expected two "
-                "coordinates for each label, and at least one."
+                f"LabelMapDisplay got points of shape {self.points.shape} and labels of shape {self.labels.shape}; "
+                "expected two coordinates for each label, and at least one. Of several outputs, draw one at a time."
             )
         masks = (is_labeled, is_doubtful, is_center)
         self.is_labeled, self.is_doubtful, self.is_center = (
