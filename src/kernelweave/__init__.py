@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     from .estimators.rkda import RKDAClassifier
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
+    from .inspection.certificate import CertificateDisplay
+    from .inspection.kernel_weights import KernelWeightsDisplay
+    from .inspection.label_map import LabelMapDisplay
+    from .inspection.leaderboard import LeaderboardDisplay
+    from .inspection.path import PathDisplay
+    from .inspection.reliability import ReliabilityDisplay
     from .kernels.cluster import ClusterKernel, DiffusionKernel
     from .kernels.forest import ForestKernel
     from .kernels.groups import one_kernel_per_group
@@ -86,6 +92,13 @@ __all__ = [
     "SemiSupervisedSplit",
     "SemiSupervisedCalibration",
     "labeled_scorer",
+    # plots
+    "KernelWeightsDisplay",
+    "CertificateDisplay",
+    "PathDisplay",
+    "LeaderboardDisplay",
+    "ReliabilityDisplay",
+    "LabelMapDisplay",
     # what callbacks see
     "FitState",
     # files
@@ -137,6 +150,12 @@ _HOME = {
     "SemiSupervisedSplit": "model_selection",
     "SemiSupervisedCalibration": "model_selection",
     "labeled_scorer": "model_selection",
+    "KernelWeightsDisplay": "inspection.kernel_weights",
+    "CertificateDisplay": "inspection.certificate",
+    "PathDisplay": "inspection.path",
+    "LeaderboardDisplay": "inspection.leaderboard",
+    "ReliabilityDisplay": "inspection.reliability",
+    "LabelMapDisplay": "inspection.label_map",
     "FitState": "solvers.result",
     "save": "persistence",
     "load": "persistence",

@@ -1,7 +1,4 @@
-"""Drawings in one clean style, as SVG to be put into a page. The only file that imports matplotlib.
-
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and dashes differ as well.
-"""
+"""Drawings of what papers compare, as SVG to be put into a page."""
 
 from __future__ import annotations
 
@@ -13,31 +10,12 @@ from math import nan
 from statistics import fmean, stdev
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", "--", "-.", ":")
-STYLE: Any = {
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#888888",
-    "axes.grid": True,
-    "axes.titlesize": 11,
-    "axes.titlelocation": "left",
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.8,
-    "legend.frameon": False,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5,
-    "svg.fonttype": "none",  # text stays text: it can be read aloud and searched
-    "svg.hashsalt": "kernelweave",
-}
+from .style import COLORS, DASHES, MARKERS, styled
+
 INCHES = (5.6, 3.7)
 
 
@@ -53,7 +31,7 @@ def draw(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[str
     prefix : str
     """
     done = [record for record in records if "error" not in record]
-    with mpl.rc_context(STYLE):
+    with styled():
         figure = Figure(figsize=INCHES, layout="constrained")
         axes = figure.add_subplot()
         _draw_series(axes, item, panel, done)

@@ -1,0 +1,136 @@
+r"""Coordinates in the plane of rows, by the kernel that a model has learned.
+
+Each model has explicit features :math:`z(x)`, and the coordinates are the first two principal components of them:
+
+- a kernel learner has its own: :meth:`transform` gives them;
+- a sum of kernels :math:`K = \sum_p w_p K_p` has those of Nystroem's method, :math:`z(x) = \Lambda^{-1/2} U^\top
+  K(L, x)` with :math:`K(L, L) = U \Lambda U^\top` at landmarks :math:`L`;
+- a mixture :math:`f = \sum_j \alpha_j \phi_j` with the 1-norm of its coefficients is the machine with the kernel
+  :math:`\sum_j |\alpha_j| \phi_j \phi_j^\top`, since :math:`\sum_j |\alpha_j| = \min_{\eta \ge 0} \tfrac12 \sum_j
+  (\alpha_j^2 / \eta_j + \eta_j)` at :math:`\eta = |\alpha|`. Its features are its columns, of unit deviation, times
+  the roots of their coefficients.
+
+Kernels are bound to all rows, as in the fit; values are computed for some rows and landmarks only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import linalg
+
+from ..estimators.shared.base import random_generator
+from ..kernels.bound_library import BoundLibrary
+from ..kernels.column_names import read_rows
+from ..kernels.library import KernelLibrary
+from ..kernels.pointwise import RBF
+
+MAX_LANDMARKS = 300
+MAX_COLUMNS = 500  # of a mixture, those with the largest parts
+MIN_EIGENVALUE = 1e-10  # relative to the largest: smaller ones are rounding
+
+
+@dataclass(frozen=True, eq=False)
+class RowMap:
+    """Rows in the plane.
+
+    Attributes
+    ----------
+    points : ndarray of shape (n_rows, 2)
+    explained : ndarray of shape (2,)
+        Shares of the variance of the features.
+    kernel : str
+        What the map is made of, in words.
+    """
+
+    points: np.ndarray
+    explained: np.ndarray
+    kernel: str
+
+
+def map_rows(model: Any, X: Any, rows: np.ndarray) -> RowMap:
+    """Return coordinates of some rows by the kernel of a model; the same for the same model and rows.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X : array, sparse matrix or frame of shape (n_samples, n_features)
+        The rows of the fit, in their order.
+    rows : ndarray of shape (n_rows,)
+        Numbers of the rows that get coordinates.
+    """
+    learner = getattr(model, "learner_", model)
+    library = getattr(model, "library_", None)
+    allows_missing = True if library is None else library.allows_missing
+    X, names = read_rows(X, allows_missing=allows_missing, dtypes=[np.float64])
+    if hasattr(learner, "transform") and hasattr(learner, "kernel_"):
+        features, kernel = learner.transform(X[rows]), "the learned kernel"
+    else:
+        library, kernel = (KernelLibrary([RBF()]), "RBF()") if library is None else (library, "the learned kernel")
+        seed = getattr(model, "random_state", None)
+        bound = library.bind(X, random_generator(0 if seed is None else seed), feature_names=names)
+        groups = getattr(getattr(model, "expansion_", None), "groups", ())
+        if hasattr(model, "kernel_usage_") and groups:
+            features, kernel = mixture_features(bound, groups, rows), "the model's basis functions"
+        else:
+            features = landmark_features(bound, _kernel_weights(bound, groups), rows)
+            kernel = kernel if groups else library.names[0] if len(library) == 1 else "the library of kernels"
+    points, explained = principal_plane(features)
+    return RowMap(points, explained, kernel)
+
+
+def mixture_features(bound: BoundLibrary, groups: Sequence[Any], rows: np.ndarray) -> np.ndarray:
+    """Return the columns of a mixture at some rows, of unit deviation, times the roots of what they add."""
+    columns = np.concatenate([group.kernel * bound.n_rows + group.centers for group in groups])
+    sizes = np.abs(np.concatenate([group.coef for group in groups])).sum(axis=1)
+    largest = np.sort(np.argsort(-sizes, kind="stable")[:MAX_COLUMNS])
+    values = bound.columns(columns[largest], rows)
+    deviations = values.std(axis=0)
+    deviations[deviations == 0] = 1.0
+    return values * np.sqrt(sizes[largest] / deviations)
+
+
+def _kernel_weights(bound: BoundLibrary, groups: Sequence[Any]) -> np.ndarray:
+    """Return what multiplies each kernel of a sum, up to a common factor; kernels of unit size without a model.
+
+    All kernels of a composite model have the same coefficients, times their factors.
+    """
+    weights = np.zeros(len(bound.kernels))
+    for group in groups:
+        weights[group.kernel] = float(np.linalg.norm(group.coef))
+    if not weights.any():
+        weights = np.array([1.0 / max(float(np.abs(kernel.diag()).mean()), 1e-300) for kernel in bound.kernels])
+    return weights / weights.max()
+
+
+def landmark_features(bound: BoundLibrary, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """Return Nystroem's features of a sum of kernels at some rows, by landmarks spread evenly among them."""
+    landmarks = rows[np.unique(np.linspace(0, len(rows) - 1, min(MAX_LANDMARKS, len(rows))).astype(int))]
+    K = bound.combine(weights, rows, landmarks).astype(np.float64, copy=False)
+    at = np.searchsorted(rows, landmarks)
+    values, vectors = linalg.eigh((K[at] + K[at].T) / 2)
+    kept = values > MIN_EIGENVALUE * max(float(values.max()), 1e-300)
+    return K @ (vectors[:, kept] / np.sqrt(values[kept]))
+
+
+def principal_plane(features: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return the first two principal components of features, and their shares of the variance.
+
+    The sign of each is such that its entry furthest from zero is positive.
+    """
+    Z = np.asarray(features, dtype=np.float64)
+    Z = Z - Z.mean(axis=0)
+    points, explained = np.zeros((len(Z), 2)), np.zeros(2)
+    total = float(np.square(Z).sum())
+    if total == 0:
+        return points, explained
+    n_found = min(2, Z.shape[1])
+    values, vectors = linalg.eigh(Z.T @ Z, subset_by_index=[Z.shape[1] - n_found, Z.shape[1] - 1])
+    for k in range(n_found):
+        component = Z @ vectors[:, n_found - 1 - k]
+        points[:, k] = component * np.sign(component[np.argmax(np.abs(component))])
+        explained[k] = max(0.0, float(values[n_found - 1 - k])) / total
+    return points, explained
