@@ -15,9 +15,7 @@ from .style import styled
 INCHES = (6.4, 4.0)
 
 
-def draw_svg(
-    draw: Callable[[Axes], object], prefix: str, label: str, size: tuple[float, float] = INCHES
-) -> str:
+def draw_svg(draw: Callable[[Axes], object], prefix: str, label: str, size: tuple[float, float] = INCHES) -> str:
     """Return a drawing as an SVG element whose background is that of the page.
 
     Parameters

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
-from html import escape
 from math import nan
 from statistics import fmean, stdev
 from typing import Any
@@ -14,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from .drawing import embed_svg
 from .style import COLORS, DASHES, MARKERS, styled
 
 INCHES = (5.6, 3.7)
