@@ -35,7 +35,7 @@ def test_every_foreign_text_is_text():
     texts = dict.fromkeys(("title", "lead", "footer"), NASTY)
     found = Reader(page(**texts, facts=(Fact(NASTY, NASTY, NASTY),), cautions=(NASTY,), sections=(section,)))
     assert "script" not in found.tags
-    assert found.texts.count(NASTY) == 13  # title twice, lead, footer, three of a fact, a caution, six of a section
+    assert found.texts.count(NASTY) == 14  # title twice, lead, footer, three of a fact, a caution, six of a section
     assert all(not name.startswith("on") for _, name, _ in found.attributes)
 
 
