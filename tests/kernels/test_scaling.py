@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import skew, yeojohnson
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -53,6 +54,15 @@ def test_a_block_keeps_the_proportions_of_its_columns():
     np.testing.assert_allclose(np.diff(Z, axis=0) / np.diff(X, axis=0), 1 / BlockScaler(2.0).fit(X).scale_)
     np.testing.assert_allclose(BlockScaler().fit_transform(X).var(axis=0).sum(), 4.0)
     np.testing.assert_array_equal(BlockScaler().fit_transform(np.ones((3, 2))), 0)
+
+
+@pytest.mark.parametrize("scaler", [BlockScaler(), ColumnScaler(), PowerScaler()])
+def test_sparse_rows_are_scaled_as_dense_ones_but_not_fitted(scaler):
+    X = np.random.default_rng(0).lognormal(size=(30, 3)) * (np.arange(90).reshape(30, 3) % 4 > 0)
+    thin = sparse.csr_array(X)
+    np.testing.assert_array_equal(scaler.fit(X).transform(thin), scaler.transform(X))
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        scaler.fit(thin)
 
 
 def test_skewed_columns_are_those_of_more_than_two_values():

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.stats import skew
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import PowerTransformer
@@ -65,8 +66,7 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: ArrayLike) -> Floats:
         """Return the scaled columns."""
-        check_is_fitted(self)
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = _read_new_rows(self, X)
         return (rows - self.origin_ - self.mean_) / self.scale_
 
 
@@ -103,9 +103,7 @@ class BlockScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: ArrayLike) -> Floats:
         """Return the scaled columns."""
-        check_is_fitted(self)
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
-        return (rows - self.mean_) / self.scale_
+        return (_read_new_rows(self, X) - self.mean_) / self.scale_
 
 
 class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -153,8 +151,7 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: ArrayLike) -> Floats:
         """Return the columns after their powers, scaled, and outliers cut off."""
-        check_is_fitted(self)
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = _read_new_rows(self, X)
         standard = self.scaler_.transform(rows)
         out = rows.copy() if self.keep_scale else standard
         if len(self.skewed_):
@@ -164,6 +161,13 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _powers(self, standard: Floats) -> Floats:
         return np.asarray(self.power_.transform(_bounded(standard[:, self.skewed_])), dtype=np.float64)
+
+
+def _read_new_rows(scaler: BaseEstimator, X: ArrayLike) -> Floats:
+    """Return new rows as an array; they may be sparse though those of the fit were not."""
+    check_is_fitted(scaler)
+    rows = validate_data(scaler, X, dtype=np.float64, reset=False, accept_sparse="csr")
+    return np.asarray(rows.toarray() if issparse(rows) else rows)
 
 
 def skewed_columns(standard: Floats) -> NDArray[np.intp]:
