@@ -9,14 +9,13 @@ from typing import Any, Self
 import numpy as np
 
 from ..estimators.shared.formulation import TOLERANCES
-from .displays import as_frame, find_model, needs_matplotlib, title_of
+from .displays import as_frame, find_model, needs_matplotlib, search_model, title_of
 
 GAP_LABELS = {
     "duality gap": "relative gap",
     "stationarity": "distance from stationarity",
     "KKT residual": "KKT residual (relative)",
 }
-TINY = float(np.finfo(float).tiny)
 
 
 class CertificateDisplay:
@@ -44,7 +43,8 @@ class CertificateDisplay:
     Attributes
     ----------
     steps, relative_gaps : ndarray of shape (n_records,)
-        Number of each record among those of its problem, from 0; gap over the absolute objective.
+        Number of each record among those of its problem, from 0; gap over the absolute objective, infinite (and not
+        drawn) where the objective is zero.
     data_ : pandas.DataFrame
         One line a record.
     figure_ : Figure
@@ -91,7 +91,9 @@ class CertificateDisplay:
             steps.append(counts.get(problem, 0))
             counts[problem] = steps[-1] + 1
         self.steps = np.array(steps)
-        self.relative_gaps = self.gaps / np.maximum(np.abs(self.objectives), TINY)
+        zero = self.objectives == 0
+        self.relative_gaps = self.gaps / np.where(zero, 1.0, np.abs(self.objectives))
+        self.relative_gaps[zero & (self.gaps > 0)] = np.inf
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None) -> Self:
@@ -109,8 +111,7 @@ class CertificateDisplay:
         -------
         CertificateDisplay
         """
-        model = find_model(estimator, ("history_",), cls.__name__) if _has_inside(estimator) else estimator
-        model = find_model(model, ("certificate_",), cls.__name__)
+        model = search_model(estimator, ("history_",)) or find_model(estimator, ("certificate_",), cls.__name__)
         return cls(**_read_history(model), title=title_of(estimator, model)).plot(ax)
 
     def plot(self, ax: Any = None) -> Self:
@@ -159,11 +160,6 @@ class CertificateDisplay:
             "stage": self.stages,
         }
         return as_frame(type(self).__name__, columns)
-
-
-def _has_inside(estimator: Any) -> bool:
-    """Return whether a combination has a single model with a course of its own; its certificate is of the weights."""
-    return not hasattr(estimator, "certificate_") or hasattr(getattr(estimator, "best_estimator_", None), "history_")
 
 
 def _read_history(model: Any) -> dict[str, Any]:

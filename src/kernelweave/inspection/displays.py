@@ -43,9 +43,7 @@ def as_frame(owner: str, columns: Mapping[str, Any]) -> Any:
 
 
 def find_model(estimator: Any, attributes: tuple[str, ...], owner: str) -> Any:
-    """Return the fitted model that has one of some attributes: the estimator, or the one inside it.
-
-    Looks into pipelines (their last step), searches and combinations (``best_estimator_``) and calibrations.
+    """Return the fitted model that has one of some attributes: the estimator, or one inside it.
 
     Parameters
     ----------
@@ -56,18 +54,32 @@ def find_model(estimator: Any, attributes: tuple[str, ...], owner: str) -> Any:
         Who asks, for errors.
     """
     check_is_fitted(estimator)
-    model = estimator
-    while not any(hasattr(model, name) for name in attributes):
-        inner = [getattr(model, name) for name in INNER if getattr(model, name, None) is not None]
-        if hasattr(model, "steps"):
-            inner = [model.steps[-1][1]]
-        if not inner:
-            raise TypeError(
-                f"{owner}.from_estimator got {type(estimator).__name__}, which has none of "
-                f"{', '.join(attributes)}. Pass a fitted estimator that has one, or the numbers to {owner} itself."
-            )
-        model = inner[0]
+    model = search_model(estimator, attributes)
+    if model is None:
+        raise TypeError(
+            f"{owner}.from_estimator got {type(estimator).__name__}, which has none of {', '.join(attributes)}. Pass a "
+            f"fitted estimator that has one, or the numbers to {owner} itself."
+        )
     return model
+
+
+def search_model(estimator: Any, attributes: tuple[str, ...]) -> Any:
+    """Return the first model with one of some attributes, from the outside to the inside; None where there is none."""
+    if any(hasattr(estimator, name) for name in attributes):
+        return estimator
+    found = (search_model(inner, attributes) for inner in inner_models(estimator))
+    return next((model for model in found if model is not None), None)
+
+
+def inner_models(estimator: Any) -> list[Any]:
+    """Return the models that an estimator is made of, the most important first.
+
+    The last step of a pipeline, the model of a search or of a calibration, the members of a combination by weight.
+    """
+    last = [estimator.steps[-1][1]] if hasattr(estimator, "steps") else []
+    inner = [getattr(estimator, name) for name in INNER if getattr(estimator, name, None) is not None]
+    members = sorted(getattr(estimator, "members_", ()), key=lambda member: -member.weight)
+    return last + inner + [member.model for member in members]
 
 
 def title_of(estimator: Any, model: Any) -> str:

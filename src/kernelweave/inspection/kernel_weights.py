@@ -49,7 +49,7 @@ class KernelWeightsDisplay:
     >>> from kernelweave import RBF, KernelWeightsDisplay, Linear, RKDAClassifier
     >>> model = RKDAClassifier([Linear(), RBF()]).fit(*load_iris(return_X_y=True))
     >>> display = KernelWeightsDisplay.from_estimator(model)
-    >>> display.names, round(sum(display.shares), 6)
+    >>> display.names, round(float(sum(display.shares)), 6)
     (['Linear()', 'RBF()'], 1.0)
     """
 

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import is_regressor
+from sklearn.base import is_outlier_detector
 from sklearn.utils import _safe_indexing as take  # in scikit-learn's public reference, in spite of its name
 from sklearn.utils import check_consistent_length
 from sklearn.utils.validation import check_is_fitted
 
 from ..labels import labeled_values
 from ..parameters import Constraint, is_count, is_nonnegative, require
-from .displays import as_frame, needs_matplotlib, title_of
+from .displays import as_frame, inner_models, needs_matplotlib, title_of
 from .learned_map import map_rows
 
+LEARNED = ("expansion_", "learner_")  # attributes of models with a kernel of their own
+OUTLIER_CLASSES = np.array([-1, 1])  # what scikit-learn's outlier detectors predict
 SHARE = Constraint(lambda value: is_nonnegative(value) and value <= 1, ("a number from 0 to 1",))
 
 
@@ -83,10 +85,10 @@ class LabelMapDisplay:
     ):
         self.points, self.labels = np.asarray(points, dtype=float), np.asarray(labels)
         n_rows = len(self.labels)
-        if self.points.shape != (n_rows, 2) or n_rows == 0:
+        if self.points.shape != (n_rows, 2) or self.labels.shape != (n_rows,) or n_rows == 0:
             raise ValueError(
-                f"LabelMapDisplay got points of shape {self.points.shape} and {n_rows} labels; expected two "
-                "coordinates for each label, and at least one."
+                f"LabelMapDisplay got points of shape {self.points.shape} and labels of shape {self.labels.shape}; "
+                "expected two coordinates for each label, and at least one. Of several outputs, draw one at a time."
             )
         masks = (is_labeled, is_doubtful, is_center)
         self.is_labeled, self.is_doubtful, self.is_center = (
@@ -117,7 +119,8 @@ class LabelMapDisplay:
         Parameters
         ----------
         estimator : fitted estimator
-            Of a combination or a search, the map is that of the best model inside it, the labels are its own.
+            Of a combination or a search, the map is that of the best model inside it that has learned a kernel, the
+            labels are its own. Where none has, the default kernel for such rows makes the map.
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             The rows of the fit, in their order.
         y : array-like of shape (n_samples,), optional
@@ -140,9 +143,14 @@ class LabelMapDisplay:
         check_is_fitted(estimator)
         require(owner, "doubtful", doubtful, SHARE.holds(doubtful), SHARE.expected)
         require(owner, "max_rows", max_rows, is_count(max_rows) and max_rows >= 2, "a whole number, 2 or more")
-        model, inner_X = _model_and_rows(estimator, X)
+        if not hasattr(estimator, "predict"):
+            raise TypeError(
+                f"{owner}.from_estimator got {type(estimator).__name__}, which predicts no labels. Pass a classifier "
+                "or regressor; for a kernel learner, LearnedKernelClassifier(learner)."
+            )
+        model, inner_X = _find_learned(estimator, X) or (estimator, X)
         n_rows = _count_rows(owner, model, X, y)
-        classes = None if is_regressor(estimator) or not hasattr(estimator, "classes_") else estimator.classes_
+        classes = OUTLIER_CLASSES if is_outlier_detector(estimator) else getattr(estimator, "classes_", None)
         labeled, given = _read_given(estimator, y, classes)
         centers, center_label = _find_centers(model, n_rows)
         rows = choose_rows(n_rows, np.union1d(labeled, centers), max_rows, random_state)
@@ -228,14 +236,14 @@ def choose_rows(n_rows: int, first: np.ndarray, max_rows: int, seed: int) -> np.
     return np.sort(np.concatenate([first, rng.choice(others, max_rows - len(first), replace=False)]))
 
 
-def _model_and_rows(estimator: Any, X: Any) -> tuple[Any, Any]:
-    """Return the model whose kernel makes the map, and the rows as it sees them."""
-    if hasattr(estimator, "steps"):
-        return _model_and_rows(estimator.steps[-1][1], estimator[:-1].transform(X) if len(estimator.steps) > 1 else X)
-    for name in ("best_estimator_", "estimator_"):
-        if getattr(estimator, name, None) is not None:
-            return _model_and_rows(getattr(estimator, name), X)
-    return estimator, X
+def _find_learned(estimator: Any, X: Any) -> tuple[Any, Any] | None:
+    """Return the first model inside that has learned a kernel, and the rows as it sees them; None if there is none."""
+    if any(hasattr(estimator, name) for name in LEARNED):
+        return estimator, X
+    if len(getattr(estimator, "steps", ())) > 1:
+        X = estimator[:-1].transform(X)
+    found = (_find_learned(inner, X) for inner in inner_models(estimator))
+    return next((pair for pair in found if pair is not None), None)
 
 
 def _count_rows(owner: str, model: Any, X: Any, y: Any) -> int:

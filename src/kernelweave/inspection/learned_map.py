@@ -2,7 +2,7 @@ r"""Coordinates in the plane of rows, by the kernel that a model has learned.
 
 Each model has explicit features :math:`z(x)`, and the coordinates are the first two principal components of them:
 
-- a kernel learner has its own: :meth:`transform` gives them;
+- a kernel learner has its own, which its ``transform`` gives;
 - a sum of kernels :math:`K = \sum_p w_p K_p` has those of Nystroem's method, :math:`z(x) = \Lambda^{-1/2} U^\top
   K(L, x)` with :math:`K(L, L) = U \Lambda U^\top` at landmarks :math:`L`;
 - a mixture :math:`f = \sum_j \alpha_j \phi_j` with the 1-norm of its coefficients is the machine with the kernel
@@ -10,23 +10,29 @@ Each model has explicit features :math:`z(x)`, and the coordinates are the first
   (\alpha_j^2 / \eta_j + \eta_j)` at :math:`\eta = |\alpha|`. Its features are its columns, of unit deviation, times
   the roots of their coefficients.
 
-Kernels are bound to all rows, as in the fit; values are computed for some rows and landmarks only.
+Kernels are bound to all rows, as in the fit, with the seed of the model (0 where it has none) and without sample
+weights; values are computed for some rows and landmarks only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from scipy import linalg
+from scipy.sparse import issparse
+from sklearn.impute import SimpleImputer
 
 from ..estimators.shared.base import random_generator
+from ..kernels.base import Kernel
 from ..kernels.bound_library import BoundLibrary
 from ..kernels.column_names import read_rows
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
+from ..kernels.tables import is_table, table_kernel
 
 MAX_LANDMARKS = 300
 MAX_COLUMNS = 500  # of a mixture, those with the largest parts
@@ -62,24 +68,27 @@ def map_rows(model: Any, X: Any, rows: np.ndarray) -> RowMap:
     rows : ndarray of shape (n_rows,)
         Numbers of the rows that get coordinates.
     """
-    learner = getattr(model, "learner_", model)
-    library = getattr(model, "library_", None)
-    allows_missing = True if library is None else library.allows_missing
-    X, names = read_rows(X, allows_missing=allows_missing, dtypes=[np.float64])
-    if hasattr(learner, "transform") and hasattr(learner, "kernel_"):
-        features, kernel = learner.transform(X[rows]), "the learned kernel"
-    else:
-        library, kernel = (KernelLibrary([RBF()]), "RBF()") if library is None else (library, "the learned kernel")
-        seed = getattr(model, "random_state", None)
-        bound = library.bind(X, random_generator(0 if seed is None else seed), feature_names=names)
-        groups = getattr(getattr(model, "expansion_", None), "groups", ())
-        if hasattr(model, "kernel_usage_") and groups:
-            features, kernel = mixture_features(bound, groups, rows), "the model's basis functions"
-        else:
-            features = landmark_features(bound, _kernel_weights(bound, groups), rows)
-            kernel = kernel if groups else library.names[0] if len(library) == 1 else "the library of kernels"
-    points, explained = principal_plane(features)
-    return RowMap(points, explained, kernel)
+    X, names = read_rows(X, allows_missing=True, dtypes=[np.float64])
+    if hasattr(model, "learner_"):
+        return RowMap(*principal_plane(model.learner_.transform(X[rows])), "the learned kernel")
+    groups = model.expansion_.groups if hasattr(model, "expansion_") else ()
+    if not groups:
+        kernel, X, name = _default_kernel(X)
+        bound = KernelLibrary([kernel]).bind(X, np.random.default_rng(0))
+        return RowMap(*principal_plane(landmark_features(bound, np.ones(1), rows)), name)
+    seed = model.random_state if isinstance(model.random_state, Integral) else 0
+    bound = model.library_.bind(X, random_generator(seed), feature_names=names)
+    if hasattr(model, "kernel_usage_"):
+        return RowMap(*principal_plane(mixture_features(bound, groups, rows)), "the model's basis functions")
+    features = landmark_features(bound, kernel_weights(bound, groups), rows)
+    return RowMap(*principal_plane(features), "the learned kernel")
+
+
+def _default_kernel(X: Any) -> tuple[Kernel, Any, str]:
+    """Return a kernel for rows of which no model has learned one, the rows without missing values, and its name."""
+    if not issparse(X) and np.isnan(X).any():
+        X = SimpleImputer(keep_empty_features=True).fit_transform(X)
+    return (table_kernel(X), X, "the default kernel for tables") if is_table(X) else (RBF(), X, "RBF()")
 
 
 def mixture_features(bound: BoundLibrary, groups: Sequence[Any], rows: np.ndarray) -> np.ndarray:
@@ -93,16 +102,14 @@ def mixture_features(bound: BoundLibrary, groups: Sequence[Any], rows: np.ndarra
     return values * np.sqrt(sizes[largest] / deviations)
 
 
-def _kernel_weights(bound: BoundLibrary, groups: Sequence[Any]) -> np.ndarray:
-    """Return what multiplies each kernel of a sum, up to a common factor; kernels of unit size without a model.
+def kernel_weights(bound: BoundLibrary, groups: Sequence[Any]) -> np.ndarray:
+    """Return what multiplies each kernel of a sum, up to a common factor.
 
     All kernels of a composite model have the same coefficients, times their factors.
     """
     weights = np.zeros(len(bound.kernels))
     for group in groups:
         weights[group.kernel] = float(np.linalg.norm(group.coef))
-    if not weights.any():
-        weights = np.array([1.0 / max(float(np.abs(kernel.diag()).mean()), 1e-300) for kernel in bound.kernels])
     return weights / weights.max()
 
 

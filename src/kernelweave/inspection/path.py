@@ -86,7 +86,7 @@ class PathDisplay:
         ----------
         estimator : fitted estimator
             :class:`CGBoostClassifierCV`, or any whose ``cv_results_`` compare costs; where these were compared with
-            other settings, each C has the best of its scores. Of a search or a pipeline the model inside it.
+            other settings, each C has the best of its scores. Also scikit-learn's searches over C.
         ax
             As in :meth:`plot`.
 
@@ -104,7 +104,8 @@ class PathDisplay:
         read = _read_scores(results)
         if hasattr(model, "path_"):
             read |= _spread_path(read["Cs"], model.path_)
-        return cls(**read, chosen=model.C_, tol=find_tol(model), title=title_of(estimator, model)).plot(ax)
+        chosen = model.C_ if hasattr(model, "C_") else model.best_params_["C"]
+        return cls(**read, chosen=float(chosen), tol=find_tol(model), title=title_of(estimator, model)).plot(ax)
 
     @classmethod
     def from_path(cls, path: CGBoostPath, *, ax: Any = None) -> Self:

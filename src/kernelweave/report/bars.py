@@ -11,7 +11,20 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-from .style import COLORS, DARK, GREY, HATCHES, class_look, legend_below, panels, place_legend, plain, shorten, styled
+from .style import (
+    COLORS,
+    GREY,
+    HATCHES,
+    class_look,
+    ink,
+    legend_below,
+    panels,
+    paper,
+    place_legend,
+    plain,
+    shorten,
+    styled,
+)
 
 BAR_INCHES = 0.27  # height that a name needs
 MAX_LEGEND = 8  # names in a legend; more are drawn without names
@@ -98,7 +111,7 @@ def _draw_bars(ax: Axes, bars: Sequence[tuple[str, float, dict[str, Any]]], asid
         at, shift = ((1.0, place), -2) if aside else ((share, place), 3)
         text = f"{share:.1%}"
         ax.annotate(
-            text, at, xytext=(shift, 0), textcoords="offset points", va="center", fontsize=8, color=DARK, **where
+            text, at, xytext=(shift, 0), textcoords="offset points", va="center", fontsize=8, color=ink(), **where
         )
     _name_places(ax, [name for name, _, _ in bars])
     longest = max((share for _, share, _ in bars), default=0.0)
@@ -121,8 +134,8 @@ def _mark_classes(ax: Axes, class_shares: np.ndarray, class_names: Sequence[Any]
     few = len(class_shares) <= MAX_LEGEND
     handles = []
     for k, shares in enumerate(class_shares):
-        look: dict[str, Any] = class_look(k) if few else {"color": DARK, "marker": "."}
-        edge: dict[str, Any] = {"markeredgecolor": "black", "markeredgewidth": 0.7} if few else {"alpha": 0.6}
+        look: dict[str, Any] = class_look(k) if few else {"color": ink(), "marker": "."}
+        edge: dict[str, Any] = {"markeredgecolor": ink(), "markeredgewidth": 0.7} if few else {"alpha": 0.6}
         handles += ax.plot(shares, places, linestyle="none", clip_on=False, zorder=3, **look, **edge)
     names = shorten(class_names, 20)
     if not few:
@@ -171,52 +184,62 @@ def draw_leaderboard(
     axes : ndarray of Axes, shape (2,)
         Errors and weights.
     """
-    n_left = max(0, len(names) - n_candidates)
-    names, errors, weights = names[:n_candidates], errors[:n_candidates], weights[:n_candidates]
-    places = np.arange(len(names))
-    size = (7.2, 1.5 + BAR_INCHES * len(names))
+    shown = slice(n_candidates)
+    size = (7.2, 1.5 + BAR_INCHES * len(names[shown]))
     with styled():
         figure, axes = panels(ax, 2, size, owner=owner, nrows=1, ncols=2, sharey=True, width_ratios=[3, 1])
-        left, right = axes
-        known = np.isfinite(errors)
-        handles: list[Any] = []
-        labels: list[str] = []
-        if mixture is not None:
-            value, low, high = mixture
-            left.axvspan(low, high, color=COLORS[1], alpha=0.15, linewidth=0)
-            handles.append(left.axvline(value, color=COLORS[1], linestyle="--"))
-            labels.append("mixture, 95 % interval")
-        arms = np.abs(np.vstack([errors - lows[:n_candidates], highs[:n_candidates] - errors])[:, known])
-        if known.any():
-            points = left.errorbar(
-                errors[known], places[known], xerr=arms, fmt="o", color=COLORS[0], ecolor=COLORS[0], capsize=2.5,
-                elinewidth=1.2,
-            )  # fmt: skip
-            handles.append(points)
-            labels.append("candidate, 95 % interval")
-        for place in places[~known]:
-            left.annotate(
-                shorten([notes[place]], NOTE_WIDTH)[0] if len(notes) else "", (0.02, place), xycoords=("axes fraction", "data"),
-                va="center", fontsize=8, style="italic", color=DARK,
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0},
-            )  # fmt: skip
-        _name_places(left, names)
-        left.set_xlabel(plain(x_label))
-        left.xaxis.set_major_locator(MaxNLocator(5))
-        left.set_title(plain(title))
-        right.barh(places, weights, height=0.7, color=COLORS[0])
-        right.set_xlabel("weight")
-        right.set_xlim(0.0, ROOM_FOR_NUMBERS * 1.15 * (float(np.max(weights, initial=0.0)) or 1.0))
-        right.xaxis.set_major_locator(MaxNLocator(3))
-        right.tick_params(axis="y", length=0, labelleft=False)
-        right.grid(visible=False, axis="y")
-        for place, weight in zip(places, weights, strict=True):
-            right.annotate(
-                f"{weight:.2f}", (weight, place), xytext=(3, 0), textcoords="offset points", va="center", fontsize=8,
-                color=DARK,
-            )  # fmt: skip
-        if n_left:
+        _name_places(axes[0], names[shown])
+        handles, labels = _draw_errors(axes[0], errors[shown], lows[shown], highs[shown], notes, mixture)
+        axes[0].set_xlabel(plain(x_label))
+        axes[0].set_title(plain(title))
+        _draw_weights(axes[1], weights[shown])
+        if len(names) > n_candidates:
             handles.append(Patch(alpha=0.0))
-            labels.append(f"{n_left} more not shown")
-        legend_below(left, handles, labels)
+            labels.append(f"{len(names) - n_candidates} more not shown")
+        legend_below(axes[0], handles, labels)
     return figure, axes
+
+
+def _draw_errors(
+    ax: Axes,
+    errors: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    notes: Sequence[str],
+    mixture: tuple[float, float, float] | None,
+) -> tuple[list[Any], list[str]]:
+    """Draw errors with intervals; return handles and labels of a legend."""
+    handles: list[Any] = []
+    labels: list[str] = []
+    known = np.isfinite(errors)
+    places = np.arange(len(errors))
+    if mixture is not None:
+        value, low, high = mixture
+        ax.axvspan(low, high, color=COLORS[1], alpha=0.15, linewidth=0)
+        handles.append(ax.axvline(value, color=COLORS[1], linestyle="--"))
+        labels.append("mixture, 95 % interval")
+    if known.any():
+        arms = np.abs(np.vstack([errors - lows, highs - errors])[:, known])
+        handles.append(ax.errorbar(errors[known], places[known], xerr=arms, fmt="o", color=COLORS[0], capsize=2.5))
+        labels.append("candidate, 95 % interval")
+    white = {"facecolor": paper(), "edgecolor": "none", "pad": 1.0}
+    for place in places[~known]:
+        note = shorten([notes[place]], NOTE_WIDTH)[0] if len(notes) else ""
+        where: dict[str, Any] = {"xycoords": ("axes fraction", "data"), "va": "center"}
+        ax.annotate(note, (0.02, place), fontsize=8, style="italic", color=ink(), bbox=white, **where)
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    return handles, labels
+
+
+def _draw_weights(ax: Axes, weights: np.ndarray) -> None:
+    """Draw weights as bars with their numbers, beside names that another panel has."""
+    ax.barh(range(len(weights)), weights, height=0.7, color=COLORS[0])
+    for place, weight in enumerate(weights):
+        shift: dict[str, Any] = {"xytext": (3, 0), "textcoords": "offset points"}
+        ax.annotate(f"{weight:.2f}", (weight, place), va="center", fontsize=8, color=ink(), **shift)
+    ax.set_xlim(0.0, 1.15 * ROOM_FOR_NUMBERS * (float(np.max(weights, initial=0.0)) or 1.0))
+    ax.set_xlabel("weight")
+    ax.xaxis.set_major_locator(MaxNLocator(3))
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.tick_params(axis="y", length=0, labelleft=False)
+    ax.grid(visible=False, axis="y")

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator, NullFormatter
 
-from .style import COLORS, DARK, GREY, class_look, legend_below, panels, place_legend, plain, shorten, styled
+from .style import COLORS, GREY, class_look, ink, legend_below, panels, paper, place_legend, plain, shorten, styled
 
 LEAST_GAP = 1e-16  # where a gap of zero is drawn on a logarithmic axis
 MAX_LEGEND = 8  # problems with a line of their own look; more are thin and grey
@@ -108,14 +108,15 @@ def _draw_gaps(ax: Axes, problems: Sequence[tuple[Any, ...]], tol: float | None)
     handles, names = [], shorten([name for name, *_ in problems], 20)
     for k, (_, steps, _, _, gaps) in enumerate(problems):
         look: dict[str, Any] = class_look(k) if few else {"color": GREY, "linewidth": 0.8, "marker": ".", "alpha": 0.7}
-        edge: dict[str, Any] = {"markeredgecolor": DARK, "markeredgewidth": 0.4} if few else {}
-        handles += ax.plot(steps, np.maximum(gaps, LEAST_GAP), **look, **edge)
+        edge: dict[str, Any] = {"markeredgecolor": ink(), "markeredgewidth": 0.4} if few else {}
+        drawn = np.where(np.isfinite(gaps), np.maximum(gaps, LEAST_GAP), np.nan)
+        handles += ax.plot(steps, drawn, **look, **edge)
     if not few:
         handles, names = handles[:1], [f"each of {len(problems)} problems"]
     elif len(problems) == 1:
         handles, names = [], []
     if tol is not None:
-        handles.append(ax.axhline(tol, color=DARK, linestyle="--", linewidth=1.0))
+        handles.append(ax.axhline(tol, color=ink(), linestyle="--", linewidth=1.0))
         names.append(f"tolerance {tol:.3g}")
     ax.set_yscale("log")
     legend = place_legend(ax, handles, names, **(OUTSIDE if len(handles) > 2 else {"loc": "best"}))
@@ -163,7 +164,7 @@ def draw_path(
                 panel.plot(Cs[known], np.maximum(values[known], LEAST_GAP), **look)
                 panel.set_yscale("log")
                 if tol is not None:
-                    line = panel.axhline(tol, color=DARK, linestyle="--", linewidth=1.0)
+                    line = panel.axhline(tol, color=ink(), linestyle="--", linewidth=1.0)
                     place_legend(panel, [line], [f"tolerance {tol:.3g}"], loc="best")
             else:
                 arms = None if errors is None else np.nan_to_num(errors[known])
@@ -177,7 +178,7 @@ def draw_path(
         if len(Cs) == 1:
             axes[-1].xaxis.set_minor_formatter(NullFormatter())
         if chosen is not None:
-            axes[0].set_title(f"dotted: chosen, C = {chosen:.3g}", loc="right", fontsize=9, color=DARK)
+            axes[0].set_title(f"dotted: chosen, C = {chosen:.3g}", loc="right", fontsize=9, color=ink())
         figure.align_ylabels(list(axes))
     return figure, axes
 
@@ -226,7 +227,7 @@ def draw_reliability(
         curve.set_xlim(-0.02, 1.02)
         curve.set_ylabel(plain(y_label))
         curve.set_title(plain(title))
-        below.bar(edges[:-1], counts, width=np.diff(edges), align="edge", color=COLORS[0], edgecolor="white")
+        below.bar(edges[:-1], counts, width=np.diff(edges), align="edge", color=COLORS[0], edgecolor=paper())
         below.set_ylabel("rows")
         below.yaxis.set_major_locator(MaxNLocator(3, integer=True))
         below.set_xlabel(plain(x_label))

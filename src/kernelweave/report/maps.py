@@ -9,13 +9,12 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patheffects import withStroke
 
-from .style import DARK, class_look, panels, place_legend, plain, shorten, styled
+from .style import class_look, ink, panels, paper, place_legend, plain, shorten, styled
 
 MAX_NAMED = 24  # classes in the legend, those with the most rows
 LEGEND_COLUMN = 14  # names in one column of the legend
-GIVEN_SIZE, FILLED_SIZE, CENTER_SIZE = 42.0, 14.0, 20.0  # areas in square points
+GIVEN_SIZE, FILLED_SIZE, CENTER_SIZE = 42.0, 14.0, 110.0  # areas in square points
 MANY_POINTS = 1000  # above, filled-in rows are smaller
 NUMBER_COLORS = "cividis"  # the same for colour-blind readers, and rising in grey
 
@@ -56,7 +55,7 @@ def draw_map(
     axes : ndarray of Axes, shape (1,)
     """
     nobody = np.zeros(len(points), dtype=bool)
-    is_doubtful = nobody if is_doubtful is None else is_doubtful & ~is_labeled
+    is_doubtful = nobody if is_doubtful is None or classes is None else is_doubtful & ~is_labeled
     is_center = nobody if is_center is None else is_center
     kinds = [("filled in", ~is_labeled & ~is_doubtful), ("doubtful", is_doubtful), ("given", is_labeled)]
     handles, names = ([], []) if classes is None else _legend_of_classes(values, classes)
@@ -70,13 +69,15 @@ def draw_map(
         shrink = 1.0 if len(points) <= MANY_POINTS else MANY_POINTS / len(points)
         sizes = {"filled in": FILLED_SIZE * max(0.4, shrink), "doubtful": FILLED_SIZE * 1.4, "given": GIVEN_SIZE}
         for kind, rows in kinds:
+            if not rows.any():
+                continue
             if classes is None:
                 _draw_numbers(plane, points, values, rows, kind, sizes[kind])
             else:
                 _draw_classes(plane, points, values, rows, kind, sizes[kind])
         if is_center.any():
-            crosses = plane.scatter(*points[is_center].T, s=CENTER_SIZE, marker="+", color="black", zorder=5)
-            crosses.set(label="centre", linewidths=1.1, path_effects=[withStroke(linewidth=2.2, foreground="white")])
+            look: dict[str, Any] = {"s": CENTER_SIZE, "marker": "+", "linewidths": 0.9, "color": ink(), "zorder": 1.8}
+            plane.scatter(*points[is_center].T, label="centre", **look)  # behind the points, whose colours stay seen
         if classes is None and len(points):
             figure.colorbar(plane.collections[0], ax=plane, shrink=0.8, location="left", label="value")
         place_legend(
@@ -106,20 +107,20 @@ def _draw_numbers(ax: Axes, points: np.ndarray, values: np.ndarray, rows: np.nda
 def _fill(kind: str, color: str | None, size: float) -> dict[str, Any]:
     """Return how a row of a kind is drawn in a colour; a yellow point, too, has an edge."""
     if kind == "doubtful":
-        return {"facecolors": "white", "edgecolors": color, "linewidths": 1.2, "s": size, "zorder": 3}
+        return {"facecolors": paper(), "edgecolors": color, "linewidths": 1.2, "s": size, "zorder": 3}
     own = {} if color is None else {"facecolors": color}
     if kind == "given":
-        return {**own, "edgecolors": "black", "linewidths": 1.0, "s": size, "zorder": 4}
-    return {**own, "edgecolors": DARK, "linewidths": 0.25, "s": size, "alpha": 0.65, "zorder": 2}
+        return {**own, "edgecolors": ink(), "linewidths": 1.0, "s": size, "zorder": 4}
+    return {**own, "edgecolors": ink(), "linewidths": 0.25, "s": size, "alpha": 0.65, "zorder": 2}
 
 
 def _legend_of_kinds(present: dict[str, bool], labels: dict[str, str]) -> tuple[list[Any], list[str]]:
     grey: dict[str, Any] = {"linestyle": "none", "marker": "o", "color": "#9a9a9a"}
     looks: dict[str, dict[str, Any]] = {
-        "given": {**grey, "markersize": 6.5, "markeredgecolor": "black"},
-        "filled in": {**grey, "markersize": 3.7, "markeredgecolor": DARK, "markeredgewidth": 0.25},
-        "doubtful": {**grey, "markersize": 4.4, "markerfacecolor": "white", "markeredgecolor": DARK},
-        "centre": {"linestyle": "none", "marker": "+", "color": "black"},
+        "given": {**grey, "markersize": 6.5, "markeredgecolor": ink()},
+        "filled in": {**grey, "markersize": 3.7, "markeredgecolor": ink(), "markeredgewidth": 0.25},
+        "doubtful": {**grey, "markersize": 4.4, "markerfacecolor": paper(), "markeredgecolor": ink()},
+        "centre": {"linestyle": "none", "marker": "+", "markersize": 9, "markeredgewidth": 0.9, "color": ink()},
     }
     shown = [name for name in looks if present[name]]
     return [Line2D([], [], **looks[name]) for name in shown], [plain(labels.get(name, name)) for name in shown]
@@ -129,7 +130,7 @@ def _legend_of_classes(codes: np.ndarray, classes: Sequence[Any]) -> tuple[list[
     counts = np.bincount(codes, minlength=len(classes))
     named = np.sort(np.argsort(-counts, kind="stable")[:MAX_NAMED])
     handles = [
-        Line2D([], [], linestyle="none", markersize=6, markeredgecolor=DARK, markeredgewidth=0.4, **class_look(int(k)))
+        Line2D([], [], linestyle="none", markersize=6, markeredgecolor=ink(), markeredgewidth=0.4, **class_look(int(k)))
         for k in named
     ]
     names = shorten([classes[k] for k in named], 20)

@@ -18,12 +18,13 @@ from matplotlib.figure import Figure
 from matplotlib.legend import Legend
 from matplotlib.transforms import offset_copy
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+BLACK = "#000000"
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", BLACK)
 CLASS_COLORS = (*COLORS, "#F0E442")  # the yellow last: it needs an edge on white paper
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":")
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "+++", "|||", "---")
-GREY, DARK = "#8c8c8c", "#333333"
+GREY = "#8c8c8c"
 STYLE: Any = {
     "font.family": "sans-serif",
     "font.size": 10,
@@ -35,7 +36,8 @@ STYLE: Any = {
     "axes.axisbelow": True,
     "axes.titlesize": 11,
     "axes.titlelocation": "left",
-    "grid.color": "#e6e6e6",
+    "grid.color": "#808080",
+    "grid.alpha": 0.2,
     "grid.linewidth": 0.8,
     "hatch.linewidth": 0.6,
     "legend.frameon": False,
@@ -62,7 +64,18 @@ def class_look(k: int) -> dict[str, Any]:
     >>> class_look(0) == class_look(8), class_look(0) == class_look(56)
     (False, True)
     """
-    return {"color": CLASS_COLORS[k % len(CLASS_COLORS)], "marker": MARKERS[k % len(MARKERS)]}
+    color = CLASS_COLORS[k % len(CLASS_COLORS)]
+    return {"color": ink() if color == BLACK else color, "marker": MARKERS[k % len(MARKERS)]}
+
+
+def ink() -> Any:
+    """Return the colour of texts, by the user's settings: black, or white on dark paper."""
+    return mpl.rcParams["text.color"]
+
+
+def paper() -> Any:
+    """Return the colour behind a drawing, by the user's settings."""
+    return mpl.rcParams["axes.facecolor"]
 
 
 def plain(text: Any) -> str:
