@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from html import escape
 
+import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
@@ -29,7 +30,7 @@ def draw_svg(draw: Callable[[Axes], object], prefix: str, label: str, size: tupl
     size : (float, float)
         In inches.
     """
-    with styled():
+    with styled(), mpl.rc_context({"axes.facecolor": "none"}):
         figure = Figure(figsize=size, layout="constrained")
         figure.patch.set_alpha(0.0)
         draw(figure.add_subplot())
