@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "files": ("errors",),
     "persistence": ("kernels", "estimators", "files"),
     "labeling": ("estimators", "kernels", "model_selection", "labels", "files", "errors"),
-    "inspection": ("estimators", "kernels", "model_selection", "labels", "parameters", "warn", "report"),
+    "inspection": ("estimators", "kernels", "model_selection", "labels", "parameters", "warn", "report", "files"),
     "papers": ("estimators", "kernels", "model_selection", "datasets"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")

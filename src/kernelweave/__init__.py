@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from .inspection.kernel_weights import KernelWeightsDisplay
     from .inspection.label_map import LabelMapDisplay
     from .inspection.leaderboard import LeaderboardDisplay
+    from .inspection.model_report import write_report
     from .inspection.path import PathDisplay
     from .inspection.reliability import ReliabilityDisplay
     from .kernels.cluster import ClusterKernel, DiffusionKernel
@@ -102,6 +103,7 @@ __all__ = [
     # what callbacks see
     "FitState",
     # files
+    "write_report",
     "save",
     "load",
 ]
@@ -157,6 +159,7 @@ _HOME = {
     "ReliabilityDisplay": "inspection.reliability",
     "LabelMapDisplay": "inspection.label_map",
     "FitState": "solvers.result",
+    "write_report": "inspection.model_report",
     "save": "persistence",
     "load": "persistence",
 }

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
-from html import escape
 from math import nan
 from statistics import fmean, stdev
 from typing import Any
@@ -14,6 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
+from .drawing import embed_svg
 from .style import COLORS, DASHES, MARKERS, styled
 
 INCHES = (5.6, 3.7)
@@ -49,7 +48,7 @@ def draw(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[str
                 axes.legend()
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return _embed(text.getvalue(), prefix, f"{item['name']}: {panel['title']}")
+    return embed_svg(text.getvalue(), prefix, f"{item['name']}: {panel['title']}")
 
 
 def series(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -140,12 +139,3 @@ def _name_places(axes: Axes, rows: Sequence[str]) -> None:
     axes.xaxis.set_major_locator(FixedLocator(named))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(ScalarFormatter())
-
-
-def _embed(svg: str, prefix: str, label: str) -> str:
-    """Return the bare element: without the XML head, with ids of its own and a name for those who cannot see it."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", svg)
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label, quote=True)}"', 1)
