@@ -185,10 +185,13 @@ def _convergence(fit: FitEvidence) -> Iterator[Section]:
 def _suspects(fit: FitEvidence) -> Iterator[Section]:
     if not hasattr(fit.model, "suspect_labels") or fit.held_out.error is None:
         return
-    records = fit.model.suspect_labels(N_SUSPECTS)
     lines = tuple(
-        (fit.name_row(each["row"]), _text(each["given"]), _text(each["suggested"]), float(each["score"]))
-        for each in records
+        (
+            fit.name_row(each["row"]),
+            *(fit.name_label(each[key]) for key in ("given", "suggested")),
+            float(each["score"]),
+        )
+        for each in fit.model.suspect_labels(N_SUSPECTS)
     )
     text = "Given labels that models contradict which have not seen them, the most doubtful first. Some will be right."
     yield Section(
@@ -203,7 +206,7 @@ def _next_rows(fit: FitEvidence) -> Iterator[Section]:
     guesses = fit.model.transduction_[rows]
     chances = fit.model.label_distributions_[rows].max(axis=1)
     lines = tuple(
-        (fit.name_row(row), _text(guess), float(chance))
+        (fit.name_row(row), fit.name_label(guess), float(chance))
         for row, guess, chance in zip(rows, guesses, chances, strict=True)
     )
     text = "Labels of these rows would teach the model most: it is unsure of them, and they are far from one another."
@@ -221,7 +224,3 @@ def draw(plot: Callable[[Any], object], prefix: str, label: str, size: tuple[flo
         return (draw_svg(plot, prefix, label, size),)
     except NO_DRAWING:
         return ()
-
-
-def _text(value: Any) -> str | float:
-    return float(value) if isinstance(value, float | np.floating) else str(value)
