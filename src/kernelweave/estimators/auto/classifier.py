@@ -215,6 +215,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
             None,
             summarize_classes(found, combination, sample, shares, options.combine),
             _oof_codes=combination.codes,
+            _sample_rows=sample.kept,
+            _labeled_rows=sample.kept[sample.partition.labeled],
             _is_labeled=np.isin(np.arange(sample.n_given), sample.given.labeled),
             _points=map_rows(sample.rows.X, seed=0),
         )

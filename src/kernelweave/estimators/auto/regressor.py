@@ -141,7 +141,14 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
             sample, read_groups(groups, sample), options, self._rng(), sample_weight is not None
         )
         fit = summarize_numbers(found, combination, sample, options.combine)
-        return self._keep(sample, None, fit, _oof_targets=combination.targets)
+        return self._keep(
+            sample,
+            None,
+            fit,
+            _oof_targets=combination.targets,
+            _sample_rows=sample.kept,
+            _labeled_rows=sample.kept[sample.partition.labeled],
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted number of each row."""

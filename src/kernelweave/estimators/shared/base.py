@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ...kernels.base import Kernel
 from ...kernels.defaults import allows_missing
 from ...kernels.library import KernelLibrary
+from ...kernels.short_text import short_lists, short_repr
 from ...parameters import Constraint, check_parameters
 from ...solvers.result import Status
 from .sample import Rows, Sample
@@ -66,7 +67,7 @@ class KernelEstimator(BaseEstimator):
                 recipe = params.get(head, own[head])
                 if not isinstance(_name_kernels(head, recipe), Kernel | KernelLibrary):
                     expected = "a kernel" if head == "kernel" else "a kernel, a list of kernels or a KernelLibrary"
-                    raise ValueError(f"{key} cannot be set, since {head} is {recipe!r}. Give {head} as {expected}.")
+                    raise ValueError(f"{key} cannot be set, since {head} is {short_repr(recipe)}. Give {head} as {expected}.")
                 changes.setdefault(head, {})[tail] = value
             else:
                 rest[key] = value
@@ -74,6 +75,10 @@ class KernelEstimator(BaseEstimator):
         for head, nested in changes.items():
             setattr(self, head, _name_kernels(head, getattr(self, head)).replace(**nested))
         return self
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        with short_lists():
+            return super().__repr__(N_CHAR_MAX)
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_kept" in vars(self)
