@@ -21,8 +21,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.auto.classifier import AutoKernelClassifier
+from ..estimators.auto.members import mix_numbers, mix_probabilities
 from ..estimators.auto.regressor import AutoKernelRegressor
-from ..estimators.auto.trials import outputs as outputs_of
 from ..estimators.graph_means import KernelMeans
 from ..estimators.harmonic import HarmonicClassifier, HarmonicRegressor
 from ..estimators.one_class import CGBoostOneClass
@@ -30,7 +30,6 @@ from ..estimators.rkda import RKDAClassifier
 from ..estimators.shared.base import KernelEstimator
 from ..kernels.base import batches
 from ..kernels.expansion import KernelExpansion
-from ..model_selection.scaling import log_probabilities
 from ..model_selection.semi_supervised import takes_unlabeled
 from ..parameters import COUNT, NONE, check_parameters
 from .explanation import CombinedExplanation, Explanation
@@ -81,9 +80,9 @@ def explain(model: Any, X: Any, *, n_training_rows: int | None = 20) -> Explanat
     >>> X = np.random.default_rng(0).normal(size=(60, 4))
     >>> library = KernelLibrary([OnColumns(RBF(), [0, 1], source="left"), OnColumns(Linear(), [2, 3], source="right")])
     >>> model = MKLClassifier(library).fit(X, X[:, 0] > 0)
-    >>> found = explain(model, X[:2])
+    >>> found = explain(model, X[:2], n_training_rows=5)
     >>> found
-    <Explanation of 2 rows and 1 output: 2 kernels, 2 sources, 20 training rows for each>
+    <Explanation of 2 rows and 1 output: 2 kernels, 2 sources, 5 training rows for each>
     >>> bool(np.allclose(found.by_source.sum(axis=1)[:, 0] + found.intercept, model.decision_function(X[:2])))
     True
     >>> list(found.rows(0, n=1)[0])
@@ -97,15 +96,19 @@ def explain(model: Any, X: Any, *, n_training_rows: int | None = 20) -> Explanat
     if not isinstance(model, KernelEstimator):
         if hasattr(model, "best_estimator_"):
             return explain(model.best_estimator_, X, n_training_rows=n_training_rows)
-        raise TypeError(_refusal(model))
+        raise NotASumError(_refusal(model))
     if isinstance(model, AutoKernelClassifier | AutoKernelRegressor):
         return _explain_combination(model, model._read_new_rows(X), n_training_rows)
     if isinstance(model, HarmonicClassifier | HarmonicRegressor):
         return _explain_means(model, model._read_new_rows(X), n_training_rows)
     check_is_fitted(model)
     if not hasattr(model, "expansion_"):
-        raise TypeError(_refusal(model))
+        raise NotASumError(_refusal(model))
     return _explain_expansion(model, model._read_new_rows(X), n_training_rows)
+
+
+class NotASumError(TypeError):
+    """A model whose prediction is not a sum over training rows."""
 
 
 def _refusal(model: Any) -> str:
@@ -139,7 +142,8 @@ def _explain_expansion(model: Any, X: Any, n_kept: int | None) -> Explanation:
     widths = [group.bound.n_rows for group in groups]
     kept = _keep_largest(divide, n_rows, len(centers) * len(sources) * n_outputs + sum(widths), n_kept, len(centers))
     by_source = np.zeros((n_rows, len(sources), n_outputs))
-    np.add.at(by_source, (slice(None), source), by_kernel)
+    for s in range(len(sources)):
+        by_source[:, s] = by_kernel[:, source == s].sum(axis=1)
     return Explanation(
         outputs=_name_outputs(model, n_outputs),
         decision=by_kernel.sum(axis=1) + offset,
@@ -246,24 +250,24 @@ def _name_outputs(model: Any, n_outputs: int) -> np.ndarray:
 def _explain_combination(model: Any, X: Any, n_kept: int | None) -> CombinedExplanation:
     members = model.members_
     weights = np.array([member.weight for member in members])
-    values = [outputs_of(member.model, X) for member in members]
     if isinstance(model, AutoKernelClassifier):
-        logs = [log_probabilities(member.scaling(value)) for member, value in zip(members, values, strict=True)]
-        parts = weights[:, None] * np.exp(np.stack(logs, axis=1)) * model.class_factors_
+        equal = np.ones(len(model.classes_))
+        own = [mix_probabilities([replace(member, weight=1.0)], equal, X) for member in members]
+        parts = weights[:, None] * np.stack(own, axis=1) * model.class_factors_
         parts /= parts.sum(axis=(1, 2))[:, None, None]
         decision = parts.sum(axis=1)
         predicted = decision.argmax(axis=1)[:, None, None]
         shares = np.take_along_axis(parts, predicted, axis=2)[:, :, 0] / decision.max(axis=1)[:, None]
         names = model.classes_.copy()
     else:
-        parts = (weights * np.stack(values, axis=1))[:, :, None]
+        parts = np.stack([mix_numbers([member], X) for member in members], axis=1)[:, :, None]
         decision, shares = parts.sum(axis=1), np.broadcast_to(weights, parts.shape[:2])
         names = _name_outputs(model, 1)
     explained, refused = {}, {}
     for member in members:
         try:
             found = explain(member.model, X, n_training_rows=n_kept)
-        except TypeError as error:
+        except NotASumError as error:
             refused[member.name] = str(error)
             continue
         assert isinstance(found, Explanation)  # members are single models

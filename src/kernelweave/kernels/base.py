@@ -344,8 +344,8 @@ def require_kernel(owner: str, kernel: Any) -> None:
     """Refuse what is not a recipe where one is expected."""
     if not isinstance(kernel, Kernel):
         raise TypeError(
-            f"{owner} takes a kernel such as RBF(); got {short_repr(kernel)} of type {type(kernel).__name__}. Wrap a function "
-            "as FromCallable(f), a matrix as Precomputed(K)."
+            f"{owner} takes a kernel such as RBF(); got {short_repr(kernel)} of type {type(kernel).__name__}. Wrap a "
+            "function as FromCallable(f), a matrix as Precomputed(K)."
         )
 
 

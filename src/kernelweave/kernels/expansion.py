@@ -135,8 +135,8 @@ class KernelExpansion:
                 groups.append(ExpansionGroup(*about, bound, own))
                 continue
             n_values += folded[0].n_rows * len(here)
-            fold = bound.fold(np.eye(len(here)))[1] if n_values <= MAX_FOLD_VALUES else None  # type: ignore[index]
-            groups.append(ExpansionGroup(*about, *folded, fold))
+            of_each = bound.fold(np.eye(len(here))) if n_values <= MAX_FOLD_VALUES else None
+            groups.append(ExpansionGroup(*about, folded[0], folded[1], None if of_each is None else of_each[1]))
         return cls(groups, np.asarray(intercept, dtype=np.float64), len(library.kernels))
 
     @property

@@ -44,8 +44,8 @@ class KernelLibrary:
     Parameters
     ----------
     kernels : sequence of Kernel or (name, Kernel) pairs, or mapping from names to kernels
-        A kernel without a name is named by its ``repr``, or ``str`` where that is long. Nested sequences are flattened, so that
-        ``[Linear(), rbf_family()]`` is a library of five.
+        A kernel without a name is named by its ``repr``, or its ``str`` where that is long. Nested sequences are
+        flattened, so that ``[Linear(), rbf_family()]`` is a library of five.
     priority : sequence of str, optional
         Names of kernels whose columns stratified pricing looks at first, in this order; the others follow, cheapest
         kernels first.
@@ -72,8 +72,8 @@ class KernelLibrary:
         unknown = [name for name in self.priority if name not in self.names]
         if unknown or len(set(self.priority)) < len(self.priority):
             raise ValueError(
-                f"priority must name kernels of the library, each once; got {list_some(self.priority)}, the library has "
-                f"{name_some(self.names)}."
+                f"priority must name kernels of the library, each once; got {list_some(self.priority)}, the library "
+                f"has {name_some(self.names)}."
             )
 
     @property

@@ -93,8 +93,8 @@ def _read_mask(centers: Any, n_rows: int) -> np.ndarray:
     whole = given.dtype.kind in "iu" and given.ndim == 1 and len(given) > 0
     if not whole or given.min() < 0 or given.max() >= n_rows:
         raise ValueError(
-            f'centers={short_repr(centers)}; expected "auto", "all", "labeled", a number of centres, row numbers from 0 to '
-            f"{n_rows - 1}, or a mask over the {n_rows} rows."
+            f'centers={short_repr(centers)}; expected "auto", "all", "labeled", a number of centres, row numbers from '
+            f"0 to {n_rows - 1}, or a mask over the {n_rows} rows."
         )
     mask[given] = True
     return mask
