@@ -16,22 +16,37 @@ DRAWN = (
     "breast_cancer_wisc",
 )  # fmt: skip
 SETS = (*BOOK, *SPLIT, *DRAWN)
-N_LABELS = 50  # of sets without splits
+N_LABELS = 50  # of sets without splits, where nothing else is asked for
 MAX_ROWS = 2000  # of sets without splits; larger ones are subsampled anew in each draw
 
 
+def with_labels(sets, numbers):
+    """Return sets with so many labels, such as "wine @ 20"; 50 go without saying, stored splits have their own."""
+    stored = [name for name in sets if name in BOOK + SPLIT]
+    drawn = [name for name in sets if name not in stored]
+    return stored + [name if n == N_LABELS else f"{name} @ {n}" for n in numbers for name in drawn]
+
+
+def read_name(name):
+    """Return the set and the number of labels that a name such as "wine @ 20" means; None: the usual number."""
+    base, _, n_labels = name.partition(" @ ")
+    return base, int(n_labels) if n_labels else None
+
+
 def draw(name, seed):
-    """Return one split of a set: its rows, all labels, and which rows are labelled."""
+    """Return one split of a set, such as "wine" or "wine @ 20": its rows, all labels, and which rows are labelled."""
+    name, n_labels = read_name(name)
+    n_labels = n_labels or N_LABELS
     X, y = load(name)
     if name in BOOK + SPLIT:
         splits = read(name)["idxLabs_100" if name in BOOK else "idxLabs"]
         return Draw(X, y, np.sort(splits[seed]))
-    rng = np.random.default_rng([seed, N_LABELS])
+    rng = np.random.default_rng([seed, n_labels])
     rows = rng.permutation(len(y))[:MAX_ROWS]
     X, y = X[rows], y[rows]
     X = StandardScaler().fit_transform(X) if name in TABLES else X
     while True:
-        labeled = np.sort(rng.choice(len(y), N_LABELS, replace=False))
+        labeled = np.sort(rng.choice(len(y), n_labels, replace=False))
         if len(np.unique(y[labeled])) == len(np.unique(y)):
             return Draw(X, y, labeled)
 

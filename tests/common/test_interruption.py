@@ -74,7 +74,7 @@ def test_a_search_that_is_interrupted_anywhere_leaves_the_estimator_as_it_was_or
             assert vars(model).keys() == model.get_params(deep=False).keys()
         else:
             raised.append(False)
-            assert model.status_ is Status.CALLBACK
+            assert model.status_ is Status.SEARCH_STOPPED
             assert len(model.predict(X)) == 30
     assert raised[0]  # no candidate was finished
     assert not all(raised)

@@ -18,7 +18,7 @@ def test_the_objective_is_the_optimum_of_the_full_problem(seed):
     X, y, _ = partly_known(seed)
     kernels = [Linear(), Polynomial(), RBF(), Sigmoid()][seed % 3 :]
     C, epsilon = 10.0 ** (seed % 3 - 1), [0.0, 0.1][seed % 2]
-    model = SSMKRegressor(kernels, C=C, epsilon=epsilon, column_scale=None, tol=1e-8).fit(X, y)
+    model = SSMKRegressor(kernels, C=C, epsilon=epsilon, column_scale=None, centers="all", tol=1e-8).fit(X, y)
     bound = KernelLibrary(kernels).bind(X, np.random.default_rng(0))
     K = bound.columns(np.arange(bound.n_columns), np.arange(30))
     optimum = full_lp(K, regression_rows(y[:30], epsilon, np.full(30, C))).objective
@@ -49,3 +49,11 @@ def test_bad_parameters_give_one_clear_sentence(options, message):
     X, y, _ = partly_known(6)
     with pytest.raises(ValueError, match=message):
         SSMKRegressor(**options).fit(X, y)
+
+
+@pytest.mark.parametrize("n_known, n_centers", [(30, 30), (39, 39), (40, 80)])
+def test_few_numbers_have_no_columns_of_unlabelled_rows_unless_asked_for(n_known, n_centers):
+    X, y, _ = partly_known(2, n_known=n_known)
+    model = SSMKRegressor([RBF()], C=1.0).fit(X, y)
+    assert f"x {n_centers} centres" in model.certificate_.scope
+    assert SSMKRegressor([RBF()], C=1.0, centers="all").fit(X, y).certificate_.scope == "1 kernel x 80 centres"

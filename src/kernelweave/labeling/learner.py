@@ -146,7 +146,7 @@ def fit_learner(task: str, y: np.ndarray, setup: Setup) -> Any:
         learner.fit(setup.X, y, groups=setup.groups)
     except ValueError as error:
         raise KernelweaveError(f"{error} Try another --learner, or label more rows.", ErrorCode.BAD_TARGET) from None
-    if learner.status_.name == "CALLBACK":  # the estimator would be content with what was tried so far
+    if learner.status_.name == "SEARCH_STOPPED":  # the estimator would be content with what was tried so far
         raise KeyboardInterrupt
     return learner.set_params(callback=None)  # a saved model holds no functions
 

@@ -106,7 +106,7 @@ class Choice:
         return self.scaling.slope <= (MIN_SLOPE if self.keeps_classes else 0.0)
 
 
-def choose_scaling(decision: Floats, codes: Rows, weights: Floats, parts: Rows) -> Choice:
+def choose_scaling(decision: Floats, codes: Rows, weights: Floats, parts: Rows, shift: Floats | None = None) -> Choice:
     """Vector scaling where it is no worse and clearly better on rows left out of its fit, else temperature scaling.
 
     Parameters
@@ -118,17 +118,22 @@ def choose_scaling(decision: Floats, codes: Rows, weights: Floats, parts: Rows) 
     parts : ndarray of shape (n_samples,)
         Which rows are left out together. Where one part holds all rows of a class, nothing can be compared, and
         the classes are kept.
+    shift : ndarray of shape (n_columns,), optional
+        What is added to logits whose threshold would be that of the estimator, see `fit_temperature_scaling`.
     """
-    own = most_probable(decision)
-    kept = Choice(fit_temperature_scaling(decision, codes, weights), True, own)
+    scaling = fit_temperature_scaling(decision, codes, weights, shift)
+    own = most_probable(decision if shift is None else scaling(decision))
+    kept = Choice(scaling, shift is None, own)
     losses, moved = np.empty((2, len(codes))), np.empty(len(codes), dtype=np.intp)
     for part in np.unique(parts):
         test = parts == part
         if len(np.setdiff1d(codes[test], codes[~test])):
             return kept
         train = decision[~test], codes[~test], weights[~test]
-        for loss, fit in zip(losses, (fit_temperature_scaling, fit_vector_scaling), strict=True):
-            logits = fit(*train)(decision[test])
+        for loss, fitted in zip(
+            losses, (fit_temperature_scaling(*train, shift), fit_vector_scaling(*train)), strict=True
+        ):
+            logits = fitted(decision[test])
             loss[test] = -log_probabilities(logits)[np.arange(test.sum()), codes[test]]
         moved[test] = most_probable(logits)
     gains = np.array([losses[0] - losses[1], (moved == codes).astype(np.float64) - (own == codes)])
@@ -138,8 +143,13 @@ def choose_scaling(decision: Floats, codes: Rows, weights: Floats, parts: Rows) 
     return kept
 
 
-def fit_temperature_scaling(decision: Floats, codes: Rows, weights: Floats) -> Scaling:
-    """One slope for all columns: the classes remain those of the largest decision values."""
+def fit_temperature_scaling(decision: Floats, codes: Rows, weights: Floats, shift: Floats | None = None) -> Scaling:
+    """One slope for all columns: the classes remain those of the largest decision values.
+
+    With ``shift``, of shape (n_columns,), they are those of the largest values of other log odds: an estimator that
+    was told of other shares of the classes than those of these rows has its threshold elsewhere, by the logarithm of
+    their ratio.
+    """
     columns = decision.reshape(len(codes), -1)
     n_columns = columns.shape[1]
     members = _find_members(codes, n_columns)
@@ -149,13 +159,14 @@ def fit_temperature_scaling(decision: Floats, codes: Rows, weights: Floats) -> S
     values = bound_values((columns - center) / unit) - origin
 
     log_loss = _make_log_loss(values, codes, weights)
+    shifted = np.zeros(n_columns) if shift is None else shift
 
     def objective(slope: Floats) -> tuple[float, Floats]:
-        loss, by_slope, _ = log_loss(np.repeat(slope, n_columns), np.zeros(n_columns))
+        loss, by_slope, _ = log_loss(np.repeat(slope, n_columns), shifted)
         return loss, np.array([by_slope.sum()])
 
     slope = np.repeat(_minimize(objective, np.array([MIN_SLOPE]), [MIN_SLOPE]), n_columns)
-    return Scaling(np.full(n_columns, center), np.full(n_columns, unit), slope, -slope * origin)
+    return Scaling(np.full(n_columns, center), np.full(n_columns, unit), slope, shifted - slope * origin)
 
 
 def fit_vector_scaling(decision: Floats, codes: Rows, weights: Floats) -> Scaling:

@@ -26,6 +26,8 @@ class Status(Enum):
     )
     CALLBACK = "Stopped by the callback before the certificate reached the tolerance."
     PRECISION = "No further progress: rounding keeps the certificate above the tolerance."
+    SEARCH_TIME = "Candidates or folds were left out for want of time; raise max_time to try them."
+    SEARCH_STOPPED = "Stopped by an interrupt or the callback; the model is made of what was tried so far."
     SOLVER_FAILED = "The LP solver failed; this is its last solution, with its certificate."
 
     @property

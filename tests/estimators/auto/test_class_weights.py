@@ -1,8 +1,13 @@
 """From held-out decision values to a mixture: weights, scalings, and probabilities without own labels."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from scipy.stats import norm
+from sklearn.ensemble import RandomForestClassifier
 
+from kernelweave import TSVMClassifier
 from kernelweave.estimators.auto.candidates import Candidate
 from kernelweave.estimators.auto.class_weights import (
     combine_classifiers,
@@ -76,7 +81,7 @@ def test_probabilities_of_a_part_do_not_depend_on_its_labels(problem):
     found = combine_classifiers(trials, sample, np.ones(N_ROWS), "stack")
     own = found.tested.parts == 2
     changed = np.where(own, 1 - codes, codes)
-    mixed = mix_out_of_fold(found.logs, changed, found.tested, "stack")
+    mixed = mix_out_of_fold(found.logs, changed, found.tested, "stack", np.ones(2))
     np.testing.assert_allclose(mixed[own], found.probabilities[own])
     assert not np.allclose(mixed[~own], found.probabilities[~own])
 
@@ -102,6 +107,26 @@ def test_few_held_out_rows_leave_equal_weights_and_thresholds():
         np.testing.assert_array_equal(scaling(sample.X[:, 0]) > 0, codes == 1)
 
 
+def test_shares_that_a_trial_was_told_of_are_taken_out_before_and_put_back_after_the_mixture():
+    codes = np.arange(N_ROWS) % 2
+    noise = norm.ppf((np.random.default_rng(0).permutation(N_ROWS // 2) + 0.5) / (N_ROWS // 2))
+    log_odds = 2.0 * (2 * codes - 1) + 2.0 * np.repeat(noise, 2)  # of two normal classes of the same size
+    shares = np.array([0.8, 0.2])
+    shift = np.log(shares[1] / shares[0])
+    told, plain = trial("told", log_odds + shift), trial("plain", log_odds)
+    told = replace(told, fitted=replace(told.fitted, fixed=TSVMClassifier()))
+    plain = replace(plain, fitted=replace(plain.fitted, fixed=RandomForestClassifier()))
+    found = [combine_classifiers([one], sample_of(codes), np.ones(N_ROWS), "stack", shares) for one in (told, plain)]
+    for combination in found:
+        np.testing.assert_allclose(combination.factors, shares / 0.5)
+        np.testing.assert_allclose(combination.tested_weight, (shares / 0.5)[codes])
+    threshold = found[0].scalings[0](np.array([0.0])) + shift
+    np.testing.assert_allclose(threshold, 0.0, atol=1e-12)  # that of the model that was told
+    # Nearly those of a trial that was not told; slopes differ a little. To count shares twice would move 0.5 to 0.2.
+    np.testing.assert_allclose(found[0].probabilities, found[1].probabilities, atol=0.15)
+    assert found[0].probabilities[:, 1].mean() < 0.4
+
+
 def test_one_trial_needs_no_weights():
     logs = {3: np.log(np.array([[0.2, 0.8], [0.6, 0.4]]))}
     np.testing.assert_array_equal(weigh_likelihoods(logs, np.array([1, 0]), np.ones(2), "stack").x, [1.0])
@@ -111,7 +136,7 @@ def test_learners_of_labelled_rows_are_compared_with_all(problem):
     sample, trials, codes = problem
     found = combine_classifiers(trials, sample, np.ones(N_ROWS), "stack")
     supervised = {k: found.logs[k] for k in (1, 2)}
-    without = mix_out_of_fold(supervised, codes, found.tested, "stack").argmax(axis=1) != codes
+    without = mix_out_of_fold(supervised, codes, found.tested, "stack", np.ones(2)).argmax(axis=1) != codes
     with_them = found.probabilities.argmax(axis=1) != codes
     compared = compare_supervised(found, trials, "stack")
     assert compared.difference == pytest.approx(without.mean() - with_them.mean())

@@ -204,8 +204,39 @@ def test_shares_of_the_classes_that_are_known_correct_labels_drawn_by_class():
     assert errors[1] < errors[0]
     share = [model.predict_proba(X[hidden])[:, 1].mean() for model in (plain, told)]
     assert abs(share[1] - 0.1) < abs(share[0] - 0.1)
+    wrong = told.oof_probabilities_.argmax(axis=1) != truth[told.oof_rows_]
+    stated = np.average(wrong, weights=told.class_factors_[truth[told.oof_rows_]])  # as among unlabelled rows
+    assert told.error_.value == pytest.approx(stated)
     with pytest.raises(ValueError, match=r"AutoKernelClassifier got class_prior=1\.5"):
         make(class_prior=1.5).fit(X, y)
+
+
+def skewed_blobs():
+    """Two classes that overlap, of which the second is one row in ten; six labels, three for each."""
+    rng = np.random.default_rng(1)
+    truth = (np.arange(200) % 10 == 0).astype(int)
+    X = rng.normal(size=(200, 2)) + 2.0 * truth[:, None]
+    y = np.full(200, np.nan)
+    for k in (0, 1):
+        y[np.flatnonzero(truth == k)[:3]] = k
+    return X, y
+
+
+@pytest.mark.parametrize("name", ["TSVM", "RKDA", "harmonic"])
+def test_shares_that_a_candidate_was_told_of_are_not_counted_again(name):
+    X, y = skewed_blobs()
+    model = make([name], class_prior=0.1).fit(X, y)
+    assert model.error_ is None  # the scaling is a guess
+    assert model.members_[0].model.class_prior == {0.0: 0.9, 1.0: 0.1}
+    np.testing.assert_allclose(model.class_factors_, [0.9 / 0.5, 0.1 / 0.5])
+    np.testing.assert_array_equal(model.predict(X), model.members_[0].model.predict(X))
+
+
+def test_shares_count_once_for_a_candidate_that_knows_nothing_of_them():
+    X, y = skewed_blobs()
+    plain, told = (make(["SVM"], class_prior=prior).fit(X, y) for prior in (None, 0.1))
+    odds = told.decision_function(X) - plain.decision_function(X)
+    np.testing.assert_allclose(odds, np.log(0.1 / 0.9), rtol=1e-9)
 
 
 def test_five_labels_a_class_are_enough():
@@ -336,7 +367,7 @@ class Stop(ClassifierMixin, BaseEstimator):
 def test_an_interrupt_in_the_third_candidate_keeps_the_first_two_and_says_so():
     X, _, y = blobs()
     model = make(["RKDA", "harmonic", Stop(), "SVM"]).fit(X, y)
-    assert model.status_ is Status.CALLBACK
+    assert model.status_ is Status.SEARCH_STOPPED
     assert set(statuses(model)) == {"RKDA", "harmonic"}
     assert model.score(X, y) > 0.9
 
@@ -362,7 +393,7 @@ def test_a_callback_ends_the_search_with_what_was_tried():
     model = make(callback=lambda state: phases.append(state.phase) or len(phases) == 3).fit(X, y)
     assert phases == ["trying RKDA", "trying harmonic", "trying SVM"]
     assert set(statuses(model)) == {"RKDA", "harmonic"}
-    assert model.status_ is Status.CALLBACK
+    assert model.status_ is Status.SEARCH_STOPPED
 
 
 def test_a_candidate_that_fails_is_listed_with_its_reason():
@@ -376,7 +407,7 @@ def test_a_candidate_that_fails_is_listed_with_its_reason():
 def test_without_time_one_candidate_is_fitted_and_the_status_says_so():
     X, _, y = blobs()
     model = make(max_time=1e-9).fit(X, y)
-    assert model.status_ is Status.MAX_TIME
+    assert model.status_ is Status.SEARCH_TIME
     assert sorted(statuses(model).values()) == ["no time", "no time", "not tested"]
     assert model.score(X, y) > 0.9
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from kernelweave import AutoKernelClassifier, AutoKernelRegressor
 from kernelweave.estimators.auto import combine
 from kernelweave.estimators.auto.combine import (
     PRIOR_ROWS,
@@ -82,6 +83,11 @@ def test_the_gradient_is_nearly_equal_for_all_members(seed):
     # KKT on the interior of the simplex: one multiplier, which is the total weight. The gap bounds the largest entry
     # from above; the others follow since their weighted mean is the multiplier.
     np.testing.assert_allclose(gradient, weight.sum() + PRIOR_ROWS, rtol=1e-3)
+
+
+@pytest.mark.parametrize("estimator, symbol", [(AutoKernelClassifier, r"\alpha"), (AutoKernelRegressor, r"\rho")])
+def test_the_documents_state_what_the_prior_is_worth(estimator, symbol):
+    assert f"{symbol} = {PRIOR_ROWS:g}`" in estimator.__doc__
 
 
 def test_without_rows_the_weights_are_the_prior():

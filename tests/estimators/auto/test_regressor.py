@@ -73,7 +73,7 @@ def test_the_table_has_roots_of_mean_squares_and_their_units():
 def test_what_was_not_tested_has_no_error_in_the_table():
     X, _, y = waves()
     model = make(max_time=1e-9).fit(X, y)
-    assert model.status_ is Status.MAX_TIME
+    assert model.status_ is Status.SEARCH_TIME
     assert np.isnan([record["error"] for record in model.leaderboard_]).all()
     assert np.isnan([record["standard_error"] for record in model.leaderboard_]).all()
     assert model.error_ is None
@@ -203,7 +203,7 @@ class Stop(RegressorMixin, BaseEstimator):
 def test_an_interrupt_keeps_what_is_finished_and_says_so():
     X, _, y = waves()
     model = make(["SVM", Stop(), "harmonic"]).fit(X, y)
-    assert model.status_ is Status.CALLBACK
+    assert model.status_ is Status.SEARCH_STOPPED
     assert set(statuses(model)) == {"SVM"}
     other = make([Stop()])
     with pytest.raises(KeyboardInterrupt):

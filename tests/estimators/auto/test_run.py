@@ -80,7 +80,7 @@ def test_parts_are_those_of_the_first_repeat():
 
 @pytest.mark.parametrize(
     "interrupted, late, status",
-    [(False, False, Status.CONVERGED), (False, True, Status.MAX_TIME), (True, True, Status.CALLBACK)],
+    [(False, False, Status.CONVERGED), (False, True, Status.SEARCH_TIME), (True, True, Status.SEARCH_STOPPED)],
 )
 def test_the_status_says_why_the_search_ended(interrupted, late, status):
     found = SearchResult([], {}, [], is_interrupted=interrupted, is_late=late)
@@ -107,19 +107,35 @@ def test_a_callback_is_told_steps_in_order_with_their_phase():
 
 def test_a_fit_is_told_in_plain_words():
     members = [Member("small", object(), 0.25), Member("large", object(), 0.75)]
-    table = [{"candidate": "large", "error": 0.1}, {"candidate": "broken", "error": np.nan}]
-    text = describe(members, ErrorEstimate(0.12, 0.05, 0.2, 50), PairedDifference(0.1, 0.05, 0.15), table, "Error")
+    table = [
+        {"candidate": "large", "error": 0.1, "status": "tested"},
+        {"candidate": "broken", "error": np.nan, "status": "failed: it broke"},
+    ]
+    error, helped = ErrorEstimate(0.12, 0.05, 0.2, 50), PairedDifference(0.1, 0.05, 0.15)
+    text = describe(members, error, helped, table, "Error", Status.CONVERGED)
     assert text.splitlines() == [
         "Error of held-out rows: 0.12 (95 % interval 0.05 to 0.2, 50 held-out rows).",
         "The prediction is a mixture of 2 models: large 75%, small 25%.",
+        "broken failed: it broke",
         "Smallest error of a single candidate: large, 0.1.",
         "Did unlabelled rows help? Unlabelled rows helped: +0.1 (95 % interval +0.05 to +0.15).",
     ]
 
 
 def test_what_is_not_known_is_said_or_left_out():
-    text = describe([Member("only", object(), 1.0)], None, None, [], "Error")
+    text = describe([Member("only", object(), 1.0)], None, None, [], "Error", Status.CONVERGED)
     assert text.splitlines() == [
         "There are too few labels to hold rows out: nothing is known about the error.",
         "The prediction is a mixture of 1 model: only 100%.",
+    ]
+
+
+def test_what_was_left_out_for_want_of_time_is_said_and_not_blamed_on_the_labels():
+    table = [{"candidate": name, "error": np.nan, "status": "no time"} for name in ("MKL", "SSMK")]
+    text = describe([Member("only", object(), 1.0)], None, None, table, "Error", Status.SEARCH_TIME)
+    assert text.splitlines() == [
+        "Candidates or folds were left out for want of time; raise max_time to try them.",
+        "Too few rows were held out: nothing is known about the error.",
+        "The prediction is a mixture of 1 model: only 100%.",
+        "Not tried: MKL, SSMK.",
     ]

@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from joblib import parallel_config, register_parallel_backend
+from joblib._parallel_backends import ThreadingBackend
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from kernelweave import HarmonicClassifier, RKDAClassifier
@@ -279,6 +281,50 @@ def test_other_processes_find_the_same(monkeypatch):
     assert names(alone.trials) == names(together.trials)
     for one, other in zip(alone.trials, together.trials, strict=True):
         np.testing.assert_array_equal(one.average(N_ROWS)[0], other.average(N_ROWS)[0])
+
+
+def deliver(monkeypatch, order, error=None):
+    """Let tasks of other processes be done here, in this order, and then raise an error."""
+
+    def run_unordered(n_jobs, tasks):
+        listed = list(tasks)
+        for k in order:
+            function, args, options = listed[k]
+            yield function(*args, **options)
+        if error is not None:
+            raise error
+
+    monkeypatch.setattr(search, "_run_unordered", run_unordered)
+
+
+def test_an_interrupt_of_other_processes_leaves_what_is_finished(sample, monkeypatch):
+    deliver(monkeypatch, [3, 1], KeyboardInterrupt)
+    tried = [candidate("a"), candidate("broken", fails_at=0), candidate("c"), candidate("d")]
+    found = run(sample, tried, n_jobs=2)
+    assert names(found.trials) == ["d"]
+    assert found.failures == {"broken": "it broke"}
+    assert found.is_interrupted
+    deliver(monkeypatch, [1], KeyboardInterrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run(sample, tried, n_jobs=2)
+
+
+def test_who_of_equals_stays_in_the_race_does_not_depend_on_who_is_finished_first(sample, monkeypatch):
+    tried = [candidate("bad", accuracy=0.2), candidate("a", accuracy=0.2), candidate("good")]
+    alone = run(sample, tried)
+    deliver(monkeypatch, [2, 1, 0])
+    together = run(sample, tried, n_jobs=2)
+    assert names(together.trials) == names(alone.trials)
+    assert [trial.is_out for trial in together.trials] == [trial.is_out for trial in alone.trials]
+
+
+def test_a_backend_that_returns_all_at_once_serves_too(sample):
+    class Threads(ThreadingBackend):
+        supports_return_generator = False
+
+    register_parallel_backend("all at once", Threads)
+    with parallel_config("all at once"):
+        assert names(run(sample, [candidate("a"), candidate("b")], n_jobs=2).trials) == ["a", "b"]
 
 
 # The best single model

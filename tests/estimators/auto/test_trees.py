@@ -97,6 +97,19 @@ def test_class_weights_are_those_of_the_forest():
     np.testing.assert_allclose(found.predict_proba(X), soften(expected.predict_proba(X)), rtol=SAME, atol=SAME)
 
 
+@pytest.mark.parametrize("class_weight", [{0: 1.0, 1: 9.0}, "balanced"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_class_weights_are_those_of_the_rows_of_boosted_trees(class_weight, weighted):
+    X, value, _ = sample()
+    y = (value > np.quantile(value, 0.8)).astype(int)
+    weight = np.linspace(0.1, 3.0, len(y)) if weighted else np.ones(len(y))
+    factors = np.where(y == 1, 9.0, 1.0) if class_weight != "balanced" else len(y) / (2 * np.bincount(y)[y])
+    found = TreesClassifier(boosted=True, class_weight=class_weight, random_state=0)
+    found.fit(X, y, weight if weighted else None)
+    expected = expected_classifier(True).fit(X, y, weight * factors)
+    np.testing.assert_allclose(found.predict_proba(X), expected.predict_proba(X), rtol=SAME, atol=SAME)
+
+
 def test_classes_may_be_strings():
     X, _, y = sample()
     names = np.array(["no", "yes"])[y]

@@ -207,6 +207,27 @@ def test_the_only_row_of_a_class_is_never_held_out():
     assert len(held) == 20
 
 
+def test_folds_of_labels_without_information_state_the_error_of_guessing():
+    # Whoever guesses the most frequent class of the other folds is wrong in half of the rows. Where every fold has the
+    # shares of all labels, the guess fits the fold: the error is that of the smaller share, 0.41 on average.
+    errors = []
+    for seed in range(150):
+        codes = np.random.default_rng(seed).integers(0, 2, 20)
+        folds = make_folds(sample_of(codes), None, np.random.default_rng(seed))
+        for held in folds:
+            n = np.bincount(np.delete(codes, held))
+            errors.append(0.5 if n[0] == n[1] else np.mean(codes[held] != n.argmax()))
+    assert abs(np.mean(errors) - 0.5) < 4 * np.std(errors) / np.sqrt(len(errors))
+
+
+@pytest.mark.parametrize("n_each", [2, 3, 4, 12])
+def test_every_fold_leaves_labels_of_each_class(n_each):
+    y = np.repeat(np.arange(5), n_each)
+    for seed in range(20):
+        for held in make_folds(sample_of(y), None, np.random.default_rng(seed)):
+            assert np.bincount(np.delete(y, held)).min() >= min(n_each - 1, 2)
+
+
 def test_other_draws_deal_rows_anew():
     sample = sample_of(np.arange(40) % 2)
     stream = rng()

@@ -34,6 +34,7 @@ from ..rkda import RKDAClassifier
 from ..shared.base import KernelEstimator
 from ..ssmk import SSMKClassifier, SSMKRegressor
 from ..tsvm import TSVMClassifier, TSVMMKLClassifier
+from .frames import Columns, place_columns
 from .trees import TreesClassifier, TreesRegressor
 
 COSTS = tuple(np.logspace(-3, 2, 6))  # of logistic regression
@@ -60,12 +61,15 @@ class Candidate:
         About how long a fit takes, relative to MKL (``benchmarks/auto``); cheap ones come first where time is limited.
     uses_unlabeled : bool
         Whether unlabelled rows tell it more than the scales of columns and kernels.
+    columns : Columns or None
+        The frame that it is fitted to; None: an array.
     """
 
     name: str
     estimator: Any
     cost: float = 1.0
     uses_unlabeled: bool = False
+    columns: Columns | None = None
 
     @property
     def is_certified(self) -> bool:
@@ -73,7 +77,9 @@ class Candidate:
         return isinstance(self.estimator, KernelEstimator)
 
 
-def read_candidates(given: Any, X: Any, n_labeled: int, task: str, owner: str) -> list[Candidate]:
+def read_candidates(
+    given: Any, X: Any, n_labeled: int, task: str, owner: str, columns: Columns | None = None
+) -> list[Candidate]:
     """Return the candidates that a parameter means, for such rows.
 
     Parameters
@@ -84,6 +90,8 @@ def read_candidates(given: Any, X: Any, n_labeled: int, task: str, owner: str) -
     task : {"classes", "numbers"}
     owner : str
         Who asks, for messages.
+    columns : Columns, optional
+        The names of the columns, which estimators in a list may use.
     """
     known = {each.name: each for each in list_candidates(X, n_labeled, task)}
     if isinstance(given, str):
@@ -96,7 +104,7 @@ def read_candidates(given: Any, X: Any, n_labeled: int, task: str, owner: str) -
         raise ValueError(
             f'{owner} got candidates={given!r}; expected "all", "kernels", or a list of names and estimators.'
         )
-    return _name_candidates([_read_candidate(each, known, task, owner) for each in given], owner)
+    return _name_candidates([_read_candidate(each, known, task, owner, columns) for each in given], owner)
 
 
 def list_candidates(X: Any, n_labeled: int, task: str) -> list[Candidate]:
@@ -167,7 +175,9 @@ def log_score(model: Any, X: Any, y: Any) -> float:
     return float(np.log(np.maximum(probabilities, MIN_PROBABILITY)).mean())
 
 
-def _read_candidate(given: Any, known: dict[str, Candidate], task: str, owner: str) -> Candidate:
+def _read_candidate(
+    given: Any, known: dict[str, Candidate], task: str, owner: str, columns: Columns | None
+) -> Candidate:
     name, estimator = given if isinstance(given, tuple) and len(given) == 2 else (None, given)
     if isinstance(estimator, str):
         if estimator not in known:
@@ -178,7 +188,10 @@ def _read_candidate(given: Any, known: dict[str, Candidate], task: str, owner: s
         kind = "classifiers" if task == "classes" else "regressors"
         raise TypeError(f"{owner} takes {kind} and the names of its own candidates; got {estimator!r}.")
     name = type(estimator).__name__ if name is None else str(name)
-    return Candidate(name, estimator, uses_unlabeled=takes_unlabeled(estimator))
+    uses_unlabeled = takes_unlabeled(estimator)
+    if columns is not None and isinstance(estimator, KernelEstimator):  # which shares what is computed from an array
+        return Candidate(name, place_columns(estimator, columns), uses_unlabeled=uses_unlabeled)
+    return Candidate(name, estimator, uses_unlabeled=uses_unlabeled, columns=columns)
 
 
 def _name_candidates(candidates: list[Candidate], owner: str) -> list[Candidate]:

@@ -2,7 +2,6 @@ r"""The classifier that tries many learners and combines them."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -23,12 +22,14 @@ from ..shared.outputs import labeled_accuracy
 from ..shared.records import Records
 from ..shared.sample import Sample, class_shares, class_weights, read_sample
 from .class_weights import ClassCombination, combine_classifiers, compare_supervised
+from .frames import copy_with_names, read_columns
 from .leaderboard import ErrorEstimate, PairedDifference, class_error, tabulate_trials, widen_for_folds
 from .members import Member, mix_probabilities
 from .run import (
     AUTO_CONSTRAINTS,
     AutoOptions,
     describe,
+    make_member,
     read_auto_options,
     read_groups,
     read_kernels,
@@ -50,7 +51,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     .. math:: \sum_{i \in L} v_i \log \sum_m w_m\, p_m(y_i \mid x_i) + \frac{\alpha}{M} \sum_m \log w_m
         \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 ,
 
-    with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, and :math:`\alpha = 4`
+    with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, and :math:`\alpha = 2`
     rows that equal weights are worth. The prediction is the most probable class of :math:`\sum_m w_m p_m(x)`.
 
     Parameters
@@ -58,7 +59,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     candidates : "all", "kernels" or list, default="all"
         ``"kernels"``: the learners of kernelweave, each with its defaults. ``"all"``: also scikit-learn's logistic
         regression, random forest and gradient boosting, on labelled rows. A list holds names of these, estimators, or
-        pairs of a name and an estimator.
+        pairs of a name and an estimator; where ``X`` is a frame, estimators may name its columns.
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library of the candidates that take several kernels and have none of their own, such as one of several
         sources (:func:`table_library`, :func:`one_kernel_per_group`). None: their defaults.
@@ -71,7 +72,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Seconds. Cheap candidates come first, and those that would take too long are left out. None: no limit.
     class_prior : None, float or dict, default=None
         Shares of the classes among unlabelled rows, where they are known: that of ``classes_[1]``, or {class: share}.
-        None: those of the labelled rows.
+        None: those of the labelled rows. All candidates are tested in all folds where shares are given.
     class_weight : None, "balanced" or dict, default=None
         Weights of classes, in the candidates that take them and in the weights of the mixture.
     unlabeled : "auto" or marker, default="auto"
@@ -98,9 +99,9 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         All candidates, the largest weight first: error and log loss on held-out rows, standard error, weight, seconds,
         size (kernel values, leaves or coefficients of a prediction), whether unlabelled rows are used, status.
     error_ : ErrorEstimate or None
-        Share of wrong classes among held-out rows, which count by ``sample_weight`` and ``class_weight``, with a 95 %
-        interval; scalings and weights were found without the rows of the same fold. None where there were too few
-        labels to hold some out.
+        Share of wrong classes among held-out rows, which count by ``sample_weight``, ``class_weight`` and
+        ``class_prior`` (so that classes have the given shares), with a 95 % interval; scalings and weights were found
+        without the rows of the same fold. None where there were too few labels to hold some out.
     unlabeled_helped_ : PairedDifference or None
         The error of a mixture of learners that use labelled rows only, less ``error_``, with a 95 % interval.
     transduction_ : ndarray of shape (n_samples,)
@@ -110,7 +111,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     oof_rows_ : ndarray of shape (n_tested,)
         The labelled rows that were held out.
     oof_probabilities_ : ndarray of shape (n_tested, n_classes)
-        Of the mixture, without having seen their labels.
+        Of the mixture, without having seen their labels; with the shares of ``class_prior``.
     best_estimator_ : estimator or None
         The best single model with a certificate, fitted to all rows.
     objective_, certificate_ : float and Certificate
@@ -206,14 +207,14 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
             "class_prior": None if shares is None else _by_class(shares, sample),
             "unlabeled": self.unlabeled,
         }
-        options = read_auto_options(owner, "classes", self._parameters(), configured)
+        options = read_auto_options(owner, "classes", self._parameters(), configured, read_columns(X, sample.rows))
         found, combination = search_classifiers(
-            sample, read_groups(groups, sample), options, factors, self._rng(), sample_weight is not None
+            sample, read_groups(groups, sample), options, factors, self._rng(), sample_weight is not None, shares
         )
         return self._keep(
             sample,
             None,
-            summarize_classes(found, combination, sample, shares, options.combine),
+            summarize_classes(found, combination, sample, options.combine),
             _oof_codes=combination.codes,
             _sample_rows=sample.kept,
             _labeled_rows=sample.kept[sample.partition.labeled],
@@ -295,12 +296,13 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     def refit_single(self) -> Any:
         """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
         check_is_fitted(self)
-        return copy.deepcopy(self.best_estimator_)
+        return copy_with_names(self.best_estimator_, getattr(self, "feature_names_in_", None))
 
     def explain(self) -> str:
         """Return what was learned, in plain words."""
         check_is_fitted(self)
-        return describe(self.members_, self.error_, self.unlabeled_helped_, self.leaderboard_, "Share of wrong classes")
+        what, helped = "Share of wrong classes", self.unlabeled_helped_
+        return describe(self.members_, self.error_, helped, self.leaderboard_, what, self.status_)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -336,33 +338,33 @@ def search_classifiers(
     factors: np.ndarray,
     rng: np.random.Generator,
     weighted: bool,
+    shares: np.ndarray | None = None,
 ) -> tuple[SearchResult, ClassCombination]:
-    """Try the candidates, and combine them; ``factors`` are those of labelled rows by the weights of their classes."""
+    """Try the candidates, and combine them; ``factors`` are those of labelled rows by the weights of their classes.
+
+    Where ``shares`` of the classes are given, some candidates have their thresholds by these and some by the labelled
+    rows: errors before any scaling cannot be compared, and none is out of the race.
+    """
     labels, weight = sample.partition, sample.labeled_weight * factors
 
     def losses(values: np.ndarray, held: np.ndarray) -> np.ndarray:
+        if shares is not None:
+            return np.zeros(len(held))
         return weight[held] * (most_probable(values) != labels.codes[held])
 
     def combine(trials: Sequence[Trial]) -> ClassCombination:
-        return combine_classifiers(trials, sample, weight, options.combine)
+        return combine_classifiers(trials, sample, weight, options.combine, shares)
 
     found = run_search(sample, groups, options, losses, lambda trials: combine(trials).weights, rng, weighted=weighted)
     return found, combine(found.trials)
 
 
-def summarize_classes(
-    found: SearchResult, combination: ClassCombination, sample: Sample, shares: np.ndarray | None, combine: str
-) -> AutoClasses:
+def summarize_classes(found: SearchResult, combination: ClassCombination, sample: Sample, combine: str) -> AutoClasses:
     """Return all that is known after a search."""
     trials, tested, labels = found.trials, combination.tested, sample.partition
-    known = np.bincount(labels.codes, weights=sample.labeled_weight) / sample.labeled_weight.sum()
-    factors = np.ones(labels.n_classes) if shares is None else shares / known
-    members = [
-        Member(trials[k].candidate.name, trials[k].fitted.model, float(combination.weights[k]), scaling)
-        for k, scaling in combination.scalings.items()
-    ]
+    members = [make_member(trials[k], combination.weights[k], scaling) for k, scaling in combination.scalings.items()]
     wrong = combination.probabilities.argmax(axis=1) != combination.codes
-    distributions = distribute(members, factors, sample)
+    distributions = distribute(members, combination.factors, sample)
     losses, scores = judge_trials(found, combination, labels.codes)
     transduction = labels.classes[distributions.argmax(axis=1)]
     transduction[sample.given.labeled] = sample.given.labels
@@ -371,9 +373,9 @@ def summarize_classes(
     return AutoClasses(
         classes=labels.classes.copy(),
         members=members,
-        class_factors=factors,
+        class_factors=combination.factors,
         leaderboard=tabulate_trials(found, losses, scores, combination.weights),
-        error=class_error(wrong, tested.weight, widening) if len(wrong) else None,
+        error=class_error(wrong, combination.tested_weight, widening) if len(wrong) else None,
         unlabeled_helped=compare_supervised(combination, trials, combine),
         transduction=transduction,
         label_distributions=distributions,
@@ -412,7 +414,7 @@ def judge_trials(
         wrong = (most_probable(decision) != codes[places]).astype(float)
         if k in combination.logs:
             logs = combination.logs[k]
-            wrong = (logs.argmax(axis=1) != combination.codes).astype(float)
+            wrong = ((logs + np.log(combination.factors)).argmax(axis=1) != combination.codes).astype(float)
             own = logs[np.arange(len(logs)), combination.codes]
             scores[trial.candidate.name] = -float(np.average(own, weights=combination.tested.weight))
         losses[trial.candidate.name] = wrong, combination.row_weight[places]

@@ -2,7 +2,6 @@ r"""The regressor that tries many learners and combines them."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -19,6 +18,7 @@ from ..shared.base import KernelEstimator
 from ..shared.outputs import labeled_r2
 from ..shared.records import Records
 from ..shared.sample import Sample, read_sample
+from .frames import copy_with_names, read_columns
 from .leaderboard import ErrorEstimate, PairedDifference, number_error, tabulate_trials, widen_for_folds
 from .members import Member, mix_numbers
 from .number_weights import NumberCombination, combine_regressors, compare_supervised
@@ -26,6 +26,7 @@ from .run import (
     AUTO_CONSTRAINTS,
     AutoOptions,
     describe,
+    make_member,
     read_auto_options,
     read_groups,
     read_kernels,
@@ -46,7 +47,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         + \rho s^2 \sum_m \Big(w_m - \frac1M\Big)^2 \quad \text{s.t.} \quad w \ge 0, \; \textstyle\sum_m w_m = 1 ,
 
     with :math:`v_i` the weights of labelled rows :math:`L`, :math:`M` the number of candidates, :math:`s^2` the
-    smallest mean squared error of one, and :math:`\rho = 4`, so that equal weights are worth four rows.
+    smallest mean squared error of one, and :math:`\rho = 2`, so that equal weights are worth two rows.
 
     Parameters
     ----------
@@ -136,7 +137,8 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         self._check_parameters()
         sample = read_sample(self._read_rows(X, ("float64",)), partition_targets(y), sample_weight)
         configured = {"kernels": read_kernels(self.kernels, sample)}
-        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), configured)
+        columns = read_columns(X, sample.rows)
+        options = read_auto_options(type(self).__name__, "numbers", self._parameters(), configured, columns)
         found, combination = search_regressors(
             sample, read_groups(groups, sample), options, self._rng(), sample_weight is not None
         )
@@ -196,14 +198,13 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     def refit_single(self) -> Any:
         """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
         check_is_fitted(self)
-        return copy.deepcopy(self.best_estimator_)
+        return copy_with_names(self.best_estimator_, getattr(self, "feature_names_in_", None))
 
     def explain(self) -> str:
         """Return what was learned, in plain words."""
         check_is_fitted(self)
-        return describe(
-            self.members_, self.error_, self.unlabeled_helped_, self.leaderboard_, "Root mean squared error"
-        )
+        what, helped = "Root mean squared error", self.unlabeled_helped_
+        return describe(self.members_, self.error_, helped, self.leaderboard_, what, self.status_)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -244,9 +245,7 @@ def summarize_numbers(found: SearchResult, combination: NumberCombination, sampl
     """Return all that is known after a search."""
     trials, tested, labels = found.trials, combination.tested, sample.partition
     members = [
-        Member(trial.candidate.name, trial.fitted.model, float(weight))
-        for trial, weight in zip(trials, combination.weights, strict=True)
-        if weight > 0
+        make_member(trial, weight) for trial, weight in zip(trials, combination.weights, strict=True) if weight > 0
     ]
     residuals = combination.predictions - combination.targets
     losses, scores = judge_trials(found, labels.targets, sample.labeled_weight)

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
-from ...kernels.defaults import as_library
 from ...kernels.library import KernelLibrary
+from ...model_selection.scaling import Scaling
 from ...parameters import CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, one_of, read_options
 from ...solvers.result import FitState, SolverResult, Status
 from ..shared.progress import show_progress
 from ..shared.sample import Sample
 from .candidates import read_candidates
+from .frames import Columns, place_library
 from .leaderboard import ErrorEstimate, PairedDifference
 from .members import Member
 from .search import SearchOptions, SearchResult, Trial, try_candidates
@@ -42,7 +43,8 @@ MIN_WEIGHT = 0.03  # of a member that is kept; larger bounds cost accuracy, smal
 class AutoOptions:
     """How a search is run, as the parameters say.
 
-    ``task`` is ``"classes"`` or ``"numbers"``; ``configured`` is set on every candidate that has such a parameter.
+    ``task`` is ``"classes"`` or ``"numbers"``; ``configured`` is set on every candidate that has such a parameter;
+    ``columns`` are the names of columns that the user's candidates may use.
     """
 
     owner: str
@@ -55,6 +57,7 @@ class AutoOptions:
     callback: Callable[[FitState], object] | None
     verbose: int
     configured: dict[str, Any]
+    columns: Columns | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,19 +78,19 @@ class TestedRows:
     weight: np.ndarray
 
 
-def read_auto_options(owner: str, task: str, params: Mapping[str, Any], configured: dict[str, Any]) -> AutoOptions:
+def read_auto_options(
+    owner: str, task: str, params: Mapping[str, Any], configured: dict[str, Any], columns: Columns | None
+) -> AutoOptions:
     """Return the options that parameters mean."""
-    return read_options(AutoOptions, params, owner=owner, task=task, configured=configured)
+    return read_options(AutoOptions, params, owner=owner, task=task, configured=configured, columns=columns)
 
 
 def read_kernels(kernels: Any, sample: Sample) -> KernelLibrary | None:
     """Return the library that a parameter means; columns by position, since candidates see rows without names."""
     if kernels is None:
         return None
-    library, X, names = as_library(kernels), sample.rows.X, sample.rows.feature_names
-    known = None if names is None else names.tolist()
-    resolved = [(entry.name, entry.kernel.resolve(known, X.shape[1])) for entry in library.entries]
-    return KernelLibrary(resolved, priority=library.priority)
+    names = sample.rows.feature_names
+    return place_library(kernels, None if names is None else names.tolist(), sample.rows.X.shape[1])
 
 
 def read_groups(groups: Any, sample: Sample) -> np.ndarray | None:
@@ -124,7 +127,7 @@ def run_search(
         Whether the user gave weights.
     """
     n_labeled = sample.partition.n_labeled
-    candidates = read_candidates(options.candidates, sample.X, n_labeled, options.task, options.owner)
+    candidates = read_candidates(options.candidates, sample.X, n_labeled, options.task, options.owner, options.columns)
     repeats = [folds for _ in range(options.n_repeats) if (folds := make_folds(sample, groups, rng))]
     started = time.perf_counter()
     with show_progress(bar=options.verbose == 1) if options.verbose else nullcontext(_show_nothing) as show:
@@ -170,11 +173,16 @@ def find_tested(trials: Sequence[Trial], sample: Sample, weight: np.ndarray) -> 
     return TestedRows(places, part_of[places], weight[places])
 
 
+def make_member(trial: Trial, weight: float, scaling: Scaling | None = None) -> Member:
+    """Return the model of a trial as a member of a combination."""
+    return Member(trial.candidate.name, trial.fitted.model, float(weight), scaling, trial.candidate.columns)
+
+
 def search_status(found: SearchResult, weights: SolverResult) -> Status:
     """Return why the search ended."""
     if found.is_interrupted:
-        return Status.CALLBACK
-    return Status.MAX_TIME if found.is_late else weights.status
+        return Status.SEARCH_STOPPED
+    return Status.SEARCH_TIME if found.is_late else weights.status
 
 
 def describe(
@@ -183,17 +191,25 @@ def describe(
     helped: PairedDifference | None,
     leaderboard: Sequence[dict[str, Any]],
     what: str,
+    status: Status,
 ) -> str:
     """Return sentences about a fit."""
-    lines = []
-    if error is None:
+    lines = [] if status.converged else [status.value]
+    if error is None and status.converged:
         lines.append("There are too few labels to hold rows out: nothing is known about the error.")
+    elif error is None:
+        lines.append("Too few rows were held out: nothing is known about the error.")
     else:
         lines.append(f"{what} of held-out rows: {error}.")
     ordered = sorted(members, key=lambda member: -member.weight)
     shares = ", ".join(f"{member.name} {member.weight:.0%}" for member in ordered)
     models = "1 model" if len(ordered) == 1 else f"{len(ordered)} models"
     lines.append(f"The prediction is a mixture of {models}: {shares}.")
+    skipped = [record["candidate"] for record in leaderboard if record["status"] == "no time"]
+    if skipped:
+        lines.append(f"Not tried: {', '.join(skipped)}.")
+    failed = [record for record in leaderboard if record["status"].startswith("failed")]
+    lines += [f"{record['candidate']} {record['status']}" for record in failed]
     tested = [record for record in leaderboard if np.isfinite(record["error"])]
     if tested:
         best = min(tested, key=lambda record: record["error"])

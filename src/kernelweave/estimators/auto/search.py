@@ -10,7 +10,7 @@ what is found depends on the seed alone, not on ``n_jobs``.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -219,16 +219,28 @@ class _Search:
                 self.failures[each.name] = str(error)
 
     def start_in_parallel(self) -> None:
-        """Do the same in several processes; kernels are bound once in each of them."""
+        """Do the same in several processes; kernels are bound once in each of them.
+
+        Outcomes come in any order, so that an interrupt loses only what is not finished; they are kept in the order of
+        the candidates, since a race between equals depends on it.
+        """
         options = replace(self.options, losses=_nothing, weigh=_nothing, on_step=_nothing)  # these stay here
-        found = Parallel(self.options.n_jobs)(
-            delayed(_try_alone)(each, self.sample, self.first_folds, self.seed, options) for each in self.candidates
-        )
-        for each, outcome in zip(self.candidates, found, strict=True):
-            if isinstance(outcome, Trial):
-                self.trials.append(outcome)
-            else:
-                self.failures[each.name] = outcome
+        outcomes: dict[int, Trial | str] = {}
+        try:
+            for k, outcome in _run_unordered(
+                self.options.n_jobs,
+                (
+                    delayed(_try_alone)(k, each, self.sample, self.first_folds, self.seed, options)
+                    for k, each in enumerate(self.candidates)
+                ),
+            ):
+                outcomes[k] = outcome
+        finally:
+            for k, outcome in sorted(outcomes.items()):
+                if isinstance(outcome, Trial):
+                    self.trials.append(outcome)
+                else:
+                    self.failures[self.candidates[k].name] = outcome
 
     def finish_folds(self, folds: Sequence[Fold], share: float) -> None:
         """Predict further folds with the candidates in the race, as far as time allows."""
@@ -305,15 +317,24 @@ def find_best_certified(trials: Sequence[Trial], scores: dict[str, float]) -> An
     return min(in_race or certified, key=lambda trial: scores.get(trial.candidate.name, np.inf)).fitted.model
 
 
+def _run_unordered(n_jobs: int | None, tasks: Iterable[Any]) -> Iterable[Any]:
+    """Run tasks in several processes, and give out what each returns as soon as it is there."""
+    try:
+        parallel = Parallel(n_jobs, return_as="generator_unordered", batch_size=1)
+    except ValueError:  # a backend of the user's that returns all at once
+        parallel = Parallel(n_jobs)
+    return parallel(tasks)  # type: ignore[no-any-return]
+
+
 def _try_alone(
-    candidate: Candidate, sample: Sample, folds: Sequence[Fold], seed: int, options: SearchOptions
-) -> Trial | str:
-    """Try one candidate in a process of its own; return why it failed, if it did."""
+    k: int, candidate: Candidate, sample: Sample, folds: Sequence[Fold], seed: int, options: SearchOptions
+) -> tuple[int, Trial | str]:
+    """Try candidate number k in a process of its own; return the number, and why it failed, if it did."""
     with shared_bindings(seed):
         try:
-            return add_folds(start_trial(candidate, sample, seed, options), sample, folds, options)
+            return k, add_folds(start_trial(candidate, sample, seed, options), sample, folds, options)
         except FAILURES as error:
-            return str(error)
+            return k, str(error)
 
 
 def _nothing(*given: Any) -> Any:

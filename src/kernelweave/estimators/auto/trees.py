@@ -18,7 +18,8 @@ from sklearn.ensemble import (
     RandomForestRegressor,
 )
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.class_weight import compute_sample_weight
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ...kernels.forest import Forest
 
@@ -64,7 +65,7 @@ class TreesClassifier(ClassifierMixin, _Trees):
     ----------
     boosted : bool, default=False
     class_weight : None, "balanced" or dict, default=None
-        Of the forest.
+        Of the rows of each class, times their weights.
     random_state : int, RandomState or None, default=None
     """
 
@@ -77,7 +78,8 @@ class TreesClassifier(ClassifierMixin, _Trees):
         """Grow the trees on labelled rows."""
         X = self._read(X, reset=True)
         if self.boosted:
-            grown = GradientBoostingClassifier(**BOOSTING, random_state=self.random_state).fit(X, y, sample_weight)
+            weight = self._weigh_classes(X, y, sample_weight)
+            grown = GradientBoostingClassifier(**BOOSTING, random_state=self.random_state).fit(X, y, weight)
             n_outputs = grown.estimators_.shape[1]
             trees = [(tree.tree_, c) for stage in grown.estimators_ for c, tree in enumerate(stage)]
             values = [_place(tree.value[:, 0, 0], c, n_outputs) * grown.learning_rate for tree, c in trees]
@@ -92,6 +94,13 @@ class TreesClassifier(ClassifierMixin, _Trees):
         self.forest_, self.values_ = Forest.from_trees([tree for tree, _ in trees], values)
         self.classes_ = grown.classes_
         return self
+
+    def _weigh_classes(self, X: Any, y: Any, sample_weight: Any) -> Any:
+        """Return the weights of rows times those of their classes, which boosted trees have no parameter for."""
+        if self.class_weight is None:
+            return sample_weight
+        factors = compute_sample_weight(self.class_weight, y)  # "balanced" counts rows, as in the forest
+        return _check_sample_weight(sample_weight, X, dtype=np.float64) * factors
 
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return the probabilities of the classes, shape (n_samples, n_classes)."""
