@@ -8,6 +8,7 @@ import pytest
 from common.estimators import ESTIMATORS, cases, fitted, outputs, sample
 from scipy import sparse
 from sklearn import config_context
+from sklearn.compose import ColumnTransformer
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -233,6 +234,16 @@ def test_members_name_rows_as_the_user_does(combined):
     used = np.flatnonzero(np.arange(25) != 3)  # labelled, of positive weight
     centers = np.unique(np.concatenate([group.centers for group in model.expansion_.groups]))
     assert set(boosted.training_rows[0, :, 0]) == set(used[centers])
+
+
+def test_a_member_that_names_columns_is_explained():
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    scaled = ColumnTransformer([("some", StandardScaler(), ["a", "c"])])
+    candidate = ("scaled", make_pipeline(scaled, MKLClassifier(RBF(), C=10.0, weighting="uniform")))
+    model = AutoKernelClassifier([candidate], random_state=0).fit(frame, PARTLY)
+    found = explain(model, frame[:3])
+    expected = model.members_[0].model.decision_function(frame[:3])
+    np.testing.assert_allclose(found.explanations["scaled"].decision[:, 0], expected)
 
 
 # What is taken

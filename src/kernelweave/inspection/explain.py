@@ -21,6 +21,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.auto.classifier import AutoKernelClassifier
+from ..estimators.auto.frames import name_rows
 from ..estimators.auto.members import mix_numbers, mix_probabilities
 from ..estimators.auto.regressor import AutoKernelRegressor
 from ..estimators.graph_means import KernelMeans
@@ -266,7 +267,7 @@ def _explain_combination(model: Any, X: Any, n_kept: int | None) -> CombinedExpl
     explained, refused = {}, {}
     for member in members:
         try:
-            found = explain(member.model, X, n_training_rows=n_kept)
+            found = explain(member.model, name_rows(X, member.columns), n_training_rows=n_kept)
         except NotASumError as error:
             refused[member.name] = str(error)
             continue
