@@ -55,5 +55,5 @@ def cut_text(text: str, length: int = MAX_LENGTH) -> str:
     line = " ".join(text.split())
     if len(line) <= length:
         return line
-    tail = length // 4
+    tail = 2 * length // 5  # parameters, in which recipes differ, stand at the end
     return f"{line[: length - tail - 3]} … {line[-tail:]}"

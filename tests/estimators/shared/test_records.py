@@ -76,6 +76,11 @@ def test_a_long_table_is_cut_in_the_middle():
     assert len(text) < 5000
 
 
+def test_a_text_that_is_cut_is_whole_under_the_pointer():
+    text = html_table([{"name": f'{"x" * 90}"<b>{"x" * 90}'}])
+    assert f'title="{"x" * 90}&quot;&lt;b&gt;{"x" * 90}"' in text
+
+
 def test_an_empty_table_is_a_table():
     assert "<table" in Records()._repr_html_()
     assert len(Records().to_frame()) == 0
@@ -89,7 +94,7 @@ def test_an_empty_table_is_a_table():
         (np.int64(7), "7"),
         (True, "True"),
         ("two\nlines", "two lines"),
-        ("x" * 500, "x" * 79 + "…"),
+        ("x" * 400 + "end", "x" * 45 + " … " + "x" * 29 + "end"),
     ],
 )
 def test_cells_are_short(value, text):

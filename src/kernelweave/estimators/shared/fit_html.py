@@ -16,9 +16,9 @@ STYLE = """
 .kernelweave-fit summary {cursor: pointer; font-weight: 600;}
 .kernelweave-fit p {margin: 0.3em 0 0.3em 1.1em;}
 .kernelweave-fit .kernelweave-scroll {overflow-x: auto; margin: 0.3em 0 0.6em 1.1em;}
-.kernelweave-fit table {border-collapse: collapse; margin: 0;}
+.kernelweave-fit table {border-collapse: collapse; margin: 0; font: inherit; white-space: nowrap;}
 .kernelweave-fit th, .kernelweave-fit td {padding: 0.15em 0.7em 0.15em 0; border: 0; background: none; color: inherit;
-  text-align: left; vertical-align: top;}
+  vertical-align: top;}
 .kernelweave-fit thead th {border-bottom: 1px solid currentColor;}
 """
 LISTS = (("kernel_usage_", "share"), ("kernel_weights_", "weight"), ("base_kernels_", "weight"))

@@ -12,8 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.short_text import cut_text
+
 MAX_SHOWN = 40  # rows of a table in a notebook; of more the first and the last are shown
 MAX_TEXT = 80  # characters of a cell
+MAX_TITLE = 500  # characters of a cell that the pointer is on
 DIGITS = 4
 
 
@@ -76,7 +79,10 @@ def html_table(records: Sequence[Mapping[str, Any]], *, classes: str = "kernelwe
         left_out = len(records) - MAX_SHOWN
         note = f'<tr><td colspan="{len(columns)}">… {left_out:,} more rows …</td></tr>'
         rows.insert(MAX_SHOWN // 2, note)
-    head = "".join(f'<th scope="col">{escape(str(column))}</th>' for column in columns)
+    head = "".join(
+        f'<th scope="col"{_align(next((r[column] for r in records if column in r), ""))}>{escape(str(column))}</th>'
+        for column in columns
+    )
     return f'<table class="{classes}"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
 
 
@@ -91,20 +97,21 @@ def _write_row(record: Mapping[str, Any], columns: Sequence[str]) -> str:
     cells = []
     for column in columns:
         value = record.get(column, "")
-        align = ' style="text-align: right"' if _is_number(value) else ' style="text-align: left"'
-        cells.append(f"<td{align}>{escape(format_cell(value))}</td>")
+        shown = format_cell(value)
+        whole = f' title="{escape(cut_text(str(value), MAX_TITLE))}"' if "…" in shown else ""
+        cells.append(f"<td{_align(value)}{whole}>{escape(shown)}</td>")
     return f"<tr>{''.join(cells)}</tr>"
 
 
 def format_cell(value: Any) -> str:
-    """Return a value as a short text on one line: numbers with few digits, long texts cut."""
+    """Return a value as a short text on one line: numbers with few digits, long texts without their middle."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float):
         return f"{value:.{DIGITS}g}"
-    text = " ".join(str(value).split())
-    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
+    return cut_text(str(value), MAX_TEXT)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Number | np.number) and not isinstance(value, bool | np.bool_)
+def _align(value: Any) -> str:
+    is_number = isinstance(value, numbers.Number) and not isinstance(value, bool)
+    return f' style="text-align: {"right" if is_number else "left"}"'
