@@ -11,10 +11,13 @@ from matplotlib import pyplot as plt
 from kernelweave import (
     RBF,
     AutoKernelClassifier,
+    CGBoostOneClass,
+    HarmonicRegressor,
     InfluenceDisplay,
     KernelLibrary,
     Linear,
     MKLClassifier,
+    MKLRegressor,
     OnColumns,
     SSMKClassifier,
     explain,
@@ -60,7 +63,7 @@ def test_what_is_drawn_is_the_explanation(model):
     labels = [label.get_text() for label in display.ax_.get_yticklabels()]
     assert labels == [*(f"row {row}" for row in found.training_rows[0, :, k]), "(other rows)", "(intercept)"]
     assert f"decision value {found.decision[0, k]:.3g}" in display.ax_.get_title(loc="left")
-    assert display.ax_.get_xlabel().endswith(f"speaks for {model.classes_[k]}")
+    assert display.ax_.get_xlabel() == f"contribution to the decision value; positive speaks for {model.classes_[k]}"
 
 
 def test_numbers_are_a_frame_with_a_column_for_each_source(model):
@@ -111,6 +114,18 @@ def test_of_a_combination_the_heaviest_member_is_shown():
     share = found.shares[0, found.members.index("harmonic")]
     assert f"harmonic ({share:.0%} of the prediction)" in display.ax_.get_title(loc="left")
     assert display.data_["contribution"].sum() == pytest.approx(found.explanations["harmonic"].decision.max())
+    assert display.ax_.get_xlabel() == f"contribution to the probability of {display.output}"
+
+
+def test_numbers_and_inliers_are_called_what_they_are():
+    numbers = InfluenceDisplay.from_estimator(MKLRegressor(RBF(), C=1.0, weighting="uniform").fit(X, X["a"]), X)
+    assert numbers.ax_.get_xlabel() == "contribution to the prediction"
+    several = HarmonicRegressor().fit(X, X[["a", "b"]])
+    display = InfluenceDisplay.from_estimator(several, X, 2, output=1)
+    assert display.ax_.get_xlabel() == "contribution to the prediction of output 1"
+    assert display.data_["contribution"].sum() == pytest.approx(several.predict(X)[2, 1])
+    display = InfluenceDisplay.from_estimator(CGBoostOneClass(RBF()).fit(X), X)
+    assert display.ax_.get_xlabel().endswith("positive speaks for inlier")
 
 
 def test_training_rows_that_add_nothing_have_no_bar():

@@ -23,7 +23,7 @@ def close_figures():
 
 
 def draw(parts=PARTS, sources=("left", "right"), rows=("row 7", "row 9"), **options):
-    return draw_influence(rows, parts, sources, OTHERS, "Title", "yes", **options)
+    return draw_influence(rows, parts, sources, OTHERS, "Title", "contribution", **options)
 
 
 def spans(ax):

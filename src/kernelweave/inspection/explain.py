@@ -11,12 +11,12 @@ the sums but for a term that all classes share; a harmonic function is a mean ov
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import is_classifier, is_regressor
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
@@ -158,6 +158,7 @@ def _explain_expansion(model: Any, X: Any, n_kept: int | None) -> Explanation:
         by_training_row=kept[1],
         rest=by_source - kept[1].sum(axis=1),
         undivided=tuple(group.name for group in groups if not group.knows_centers),
+        quantity="prediction" if is_regressor(model) else "decision value",
     )
 
 
@@ -207,6 +208,7 @@ def _explain_means(model: Any, X: Any, n_kept: int | None) -> Explanation:
         training_rows=kept[0],
         by_training_row=kept[1],
         rest=decision[:, None] - kept[1].sum(axis=1),
+        quantity="prediction" if classes is None else "probability",
     )
 
 
@@ -228,7 +230,7 @@ def _keep_largest(
     """
     n_kept = n_parts if n_kept is None else min(int(n_kept), n_parts)
     chosen, largest = [], []
-    for rows in _cut_rows(n_rows, 3 * width):  # the parts, their sums and the order of these
+    for rows in batches(n_rows, 3 * width):  # the parts, their sums and the order of these
         numbers, parts = divide(rows)
         order = np.argsort(-np.abs(parts.sum(axis=2)), axis=1, kind="stable")[:, :n_kept]
         chosen.append(np.take_along_axis(numbers[:, :, None], order, axis=1))
@@ -236,15 +238,11 @@ def _keep_largest(
     return np.concatenate(chosen), np.concatenate(largest)
 
 
-def _cut_rows(n_rows: int, width: int) -> Iterator[slice]:
-    if not n_rows:
-        yield slice(0, 0)
-    yield from batches(n_rows, width)
-
-
 def _name_outputs(model: Any, n_outputs: int) -> np.ndarray:
     if is_classifier(model):
         return model.classes_[1:].copy() if n_outputs == 1 else model.classes_.copy()
+    if not is_regressor(model):
+        return np.array(["inlier"], dtype=object)
     return np.array(["prediction"] if n_outputs == 1 else range(n_outputs), dtype=object)
 
 

@@ -25,10 +25,12 @@ class Explanation:
     Attributes
     ----------
     outputs : ndarray of shape (n_outputs,)
-        Classes; of two the second one, for which positive values speak; ``"prediction"``, or numbers from 0, where
-        numbers are predicted.
+        Classes; of two the second one, for which positive values speak; ``"inlier"``; ``"prediction"``, or numbers
+        from 0, where numbers are predicted.
     decision : ndarray of shape (n_rows, n_outputs)
         The values that are explained.
+    quantity : {"decision value", "probability", "prediction"}
+        What they are.
     intercept : ndarray of shape (n_outputs,)
         What is added for every row.
     kernels, kernel_sources : tuple of str
@@ -58,6 +60,7 @@ class Explanation:
     by_training_row: np.ndarray
     rest: np.ndarray
     undivided: tuple[str, ...] = ()
+    quantity: str = "decision value"
 
     def to_frame(self, by: str = "kernel") -> Any:
         """Return a pandas frame with one line for each row, output and kernel, source or training row.

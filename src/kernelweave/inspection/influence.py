@@ -10,10 +10,12 @@ from sklearn.utils import _safe_indexing as take  # in scikit-learn's public ref
 from sklearn.utils.validation import _num_samples
 
 from ..estimators.shared.records import make_frame
+from ..kernels.short_text import cut_text
 from .explain import explain
 from .explanation import INTERCEPT, OTHERS, CombinedExplanation, Explanation, read_row
 
 N_SHOWN = 10  # training rows
+MAX_NAME = 28  # characters of a class
 
 
 class InfluenceDisplay:
@@ -32,7 +34,9 @@ class InfluenceDisplay:
         What all other training rows add.
     intercept : float
     output : str
-        What positive contributions speak for: a class, or a number.
+        The class or the number that is explained.
+    quantity : {"decision value", "probability", "prediction"}, default="decision value"
+        What the contributions sum to.
     title : str, default=""
 
     Attributes
@@ -62,6 +66,7 @@ class InfluenceDisplay:
         intercept: float,
         *,
         output: str,
+        quantity: str = "decision value",
         title: str = "",
     ):
         self.training_rows = training_rows
@@ -70,6 +75,7 @@ class InfluenceDisplay:
         self.rest = rest
         self.intercept = intercept
         self.output = output
+        self.quantity = quantity
         self.title = title
 
     @classmethod
@@ -138,7 +144,8 @@ class InfluenceDisplay:
             rest,
             float(found.intercept[k]),
             output=str(found.outputs[k]),
-            title=f"{title}: decision value {found.decision[i, k]:.3g}",
+            quantity=found.quantity,
+            title=f"{title}: {found.quantity} {found.decision[i, k]:.3g}",
         )
 
     @property
@@ -166,10 +173,18 @@ class InfluenceDisplay:
             raise ImportError("Drawings need matplotlib: pip install 'kernelweave[report]'") from None
         rows = [f"row {row}" if names is None else str(names[row]) for row in self.training_rows]
         self.ax_ = draw_influence(
-            rows, self.contributions.tolist(), self.sources, self._others(), self.title, self.output, ax
+            rows, self.contributions.tolist(), self.sources, self._others(), self.title, self._label(), ax
         )
         self.figure_ = self.ax_.figure
         return self
+
+    def _label(self) -> str:
+        name = cut_text(self.output, MAX_NAME)
+        if self.quantity == "probability":
+            return f"contribution to the probability of {name}"
+        if self.quantity == "prediction":
+            return "contribution to the prediction" + (f" of output {name}" if name != "prediction" else "")
+        return f"contribution to the decision value; positive speaks for {name}"
 
     def _others(self) -> list[tuple[str, float]]:
         return [(OTHERS, self.rest), (INTERCEPT, self.intercept)]

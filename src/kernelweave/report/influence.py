@@ -28,7 +28,7 @@ def draw_influence(
     sources: Sequence[str],
     others: Sequence[tuple[str, float]],
     title: str,
-    output: str,
+    label: str,
     ax: Axes | None = None,
 ) -> Axes:
     """Draw a bar for each training row, cut by source, and bars for what is not one of them.
@@ -43,8 +43,8 @@ def draw_influence(
     others : sequence of (str, float)
         Names and values of further bars, drawn in grey below.
     title : str
-    output : str
-        What positive numbers speak for.
+    label : str
+        Of the axis of the numbers.
     ax : Axes, optional
         By default those of a new figure. The legend is below them: ``layout="constrained"`` makes room for it.
     """
@@ -64,7 +64,7 @@ def draw_influence(
     ax.set_ylim(n_bars - 0.5, -0.5)
     _write_totals(ax, totals, ends)
     ax.set_title(plain(title), loc="left", fontsize="medium")
-    ax.set_xlabel(plain(f"contribution; positive speaks for {shorten(output)}"))
+    ax.set_xlabel(plain(label))
     ax.grid(visible=True, axis="x", color="#e6e6e6", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
