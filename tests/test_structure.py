@@ -85,14 +85,14 @@ def test_estimators_are_not_probed_nor_copied():
 
 
 def test_no_private_method_of_another_object_is_called_by_estimators():
-    """`self._x()` and functions of the module are fine; `other._x()` is not."""
+    """`self._x()`, `super()._x()` and functions of the module are fine; `other._x()` is not."""
     found = [
         f"{path}:{call.lineno} {name}"
         for path, tree in trees()
         if path.startswith("estimators/")
         for name, call in calls(tree)
         if re.search(r"\._[a-z]\w*$", name)
-        and name.split("._")[0] not in ("self", "cls")
+        and name.split("._")[0] not in ("self", "cls", "super()")
         and not name.startswith("self._")
     ]
     assert not found

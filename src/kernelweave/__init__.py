@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
     from .inspection.certificate import CertificateDisplay
+    from .inspection.explain import explain
+    from .inspection.influence import InfluenceDisplay
     from .inspection.kernel_weights import KernelWeightsDisplay
     from .inspection.label_map import LabelMapDisplay
     from .inspection.leaderboard import LeaderboardDisplay
@@ -100,6 +102,9 @@ __all__ = [
     "LeaderboardDisplay",
     "ReliabilityDisplay",
     "LabelMapDisplay",
+    # what a fitted model can tell
+    "explain",
+    "InfluenceDisplay",
     # what callbacks see
     "FitState",
     # files
@@ -158,6 +163,8 @@ _HOME = {
     "LeaderboardDisplay": "inspection.leaderboard",
     "ReliabilityDisplay": "inspection.reliability",
     "LabelMapDisplay": "inspection.label_map",
+    "explain": "inspection.explain",
+    "InfluenceDisplay": "inspection.influence",
     "FitState": "solvers.result",
     "write_report": "inspection.model_report",
     "save": "persistence",

@@ -125,3 +125,20 @@ def test_sparse_rows_far_from_zero_have_the_neighbours_of_dense_ones(weights, ro
     dense = neighbor_means(X, weights).means(X[:5] + 0.1, values)
     thin = neighbor_means(sparse.csr_array(X), weights).means(sparse.csr_array(X[:5] + 0.1), values)
     np.testing.assert_allclose(dense, thin, atol=1e-4)
+
+
+@pytest.mark.parametrize("make", [lambda X: neighbor_means(X, "gaussian"), lambda X: KernelMeans(RBF().bind(X, None))])
+def test_shares_of_rows_make_up_the_means(make, rows):
+    X, values = rows
+    means = make(X)
+    numbers, weights = means.shares(X + 0.1)
+    assert numbers.shape == weights.shape
+    np.testing.assert_allclose(weights.sum(axis=1), 1.0)
+    np.testing.assert_allclose(np.einsum("ij,ijc->ic", weights, values[numbers]), means.means(X + 0.1, values))
+
+
+def test_rows_that_are_similar_to_none_share_equally(rows):
+    X = rows[0]
+    numbers, weights = KernelMeans(FromCallable(lambda A, B: np.zeros((len(A), len(B)))).bind(X, None)).shares(X[:2])
+    np.testing.assert_array_equal(numbers, np.tile(np.arange(60), (2, 1)))
+    np.testing.assert_allclose(weights, 1 / 60)

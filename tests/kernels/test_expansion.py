@@ -20,6 +20,7 @@ from kernelweave import (
     SSMKClassifier,
     manifold_family,
 )
+from kernelweave.kernels import expansion as expansions
 from kernelweave.kernels.base import BoundKernel
 from kernelweave.kernels.expansion import CombinedKernel, KernelExpansion
 
@@ -260,3 +261,33 @@ def test_a_model_of_folded_kernels_does_not_keep_the_features_of_all_rows():
     model = SSMKClassifier(ManifoldKernel(RBF(), n_landmarks=30)).fit(X, y)
     assert model.n_evaluations_ == 30
     assert len(pickle.dumps(model.expansion_)) < 8 * 3000 * 3  # the features alone have ten times as many bytes
+
+
+def test_a_folded_group_knows_what_its_centres_add(X, X_new):
+    library = KernelLibrary([RBF(1.0), ManifoldKernel(RBF(), 3)]).bind(X, np.random.default_rng(0))
+    coef = np.random.default_rng(2).normal(size=(3, 2))
+    columns = np.array([3, N_ROWS + 4, N_ROWS + 9])
+    expansion = KernelExpansion.from_columns(library, columns, coef, np.zeros(2), ROW_NUMBERS)
+    for _, group, values in expansion.walk(X_new):
+        expected = library.kernels[group.kernel].against(X_new, (group.centers - 100) // 2)
+        assert group.knows_centers
+        np.testing.assert_allclose(group.at_centers(values), expected, atol=1e-9)
+    assert [group.fold is None for group in expansion.groups] == [True, False]
+
+
+def test_what_is_folded_is_kept_up_to_a_number_of_values(X, monkeypatch):
+    monkeypatch.setattr(expansions, "MAX_FOLD_VALUES", 3 * N_ROWS)
+    library = KernelLibrary([ManifoldKernel(RBF(), 3), ManifoldKernel(RBF(), 6)]).bind(X, np.random.default_rng(0))
+    columns = np.array([1, 2, N_ROWS + 4, N_ROWS + 9])
+    expansion = KernelExpansion.from_columns(library, columns, np.ones((4, 1)), np.zeros(1), ROW_NUMBERS)
+    assert [group.knows_centers for group in expansion.groups] == [True, False]
+
+
+def test_an_expansion_and_its_groups_print_a_line(library):
+    expansion = KernelExpansion.from_columns(library, COLUMNS, COEF, INTERCEPT, ROW_NUMBERS)
+    n_centers = len(np.unique(np.concatenate([group.centers for group in expansion.groups])))
+    assert repr(expansion) == (
+        f"<KernelExpansion: 5 of {len(library.kernels)} kernels, {n_centers} centres, 2 outputs, "
+        f"{expansion.n_evaluations} kernel values a row>"
+    )
+    assert repr(expansion.groups[3]).endswith("of 'lab'>")

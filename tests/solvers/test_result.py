@@ -3,7 +3,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from kernelweave.solvers.result import Certificate, SolverResult, Status
+from kernelweave.solvers.result import Certificate, FitState, SolverResult, Status
 
 
 def test_every_status_is_a_sentence():
@@ -24,3 +24,22 @@ def test_results_cannot_be_changed():
     result = SolverResult(np.zeros(1), 0.0, Certificate(0.0, 0.0), Status.CONVERGED, 1)
     with pytest.raises(FrozenInstanceError):
         result.objective = 1.0
+
+
+def test_the_state_of_a_fit_prints_a_line_whatever_its_details_hold():
+    state = FitState(
+        iteration=3,
+        objective=2.0,
+        bound=1.5,
+        gap=0.5,
+        target=1e-6,
+        seconds=0.25,
+        phase="newton",
+        problem=1,
+        n_problems=3,
+        details={"weights": np.zeros((1000, 1000)), "n_solves": 4},
+    )
+    assert repr(state) == (
+        "<FitState 'newton': iteration 3, problem 2 of 3, objective 2, relative gap 0.25 (target 1e-06), 0.25 s, "
+        "details: weights, n_solves>"
+    )

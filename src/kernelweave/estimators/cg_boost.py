@@ -135,7 +135,7 @@ class CGBoostClassifier(KernelClassifier):
     expansion_ : KernelExpansion
         The model: active kernels, their centres (row numbers of ``X``) and coefficients.
     intercept_ : ndarray of shape (n_outputs,)
-    kernel_usage_ : list of dict
+    kernel_usage_ : list of dict, with a method ``to_frame``
         For each kernel its name, source, number of columns and share of the norm.
     n_columns_ : int
         Basis functions in the model.
@@ -147,7 +147,7 @@ class CGBoostClassifier(KernelClassifier):
         Proven duality gap (``gap``, ``relative``), summed over the problems; ``scope`` names the columns it covers.
     status_ : Status
         Why the solver stopped.
-    history_ : list of dict
+    history_ : list of dict, with a method ``to_frame``
         One record a round (and class): objective, bound, gap, ``tau`` (largest score), columns in the working set,
         added and evaluated, seconds, ``validation_score`` where there are validation rows (in the round that is kept,
         that of the model as it is kept).

@@ -79,12 +79,16 @@ class NeighborMeans:
         """Return the means around the rows of ``X``, shape (n_new, n_columns)."""
         out = np.empty((X.shape[0], values.shape[1]))
         for rows in batches(X.shape[0], self.n_neighbors * (values.shape[1] + 4) + X.shape[1]):
-            new = X[rows].toarray() if sparse.issparse(X) and not sparse.issparse(self.points) else X[rows]
-            distances, neighbors = self.search.kneighbors(self._place_rows(new))  # placed as the rows were
-            weights = self._weigh(distances, neighbors)
-            weights /= weights.sum(axis=1, keepdims=True)
+            neighbors, weights = self.shares(X[rows])
             out[rows] = np.einsum("ij,ijc->ic", weights, values[neighbors])
         return out
+
+    def shares(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return the neighbours of the rows of ``X`` and their weights in the mean, both (n_new, n_neighbors)."""
+        new = X.toarray() if sparse.issparse(X) and not sparse.issparse(self.points) else X
+        distances, neighbors = self.search.kneighbors(self._place_rows(new))  # placed as the rows were
+        weights = self._weigh(distances, neighbors)
+        return neighbors, weights / weights.sum(axis=1, keepdims=True)
 
     def _place_rows(self, X: Any) -> Any:
         X = X.astype(np.float64)
@@ -116,3 +120,11 @@ class KernelMeans:
     def means(self, X: Any, values: np.ndarray) -> np.ndarray:
         """Return the means around the rows of ``X``, shape (n_new, n_columns)."""
         return VoteFeatures(self.kernel, values, np.ones(len(values))).of(X).astype(np.float64, copy=False)
+
+    def shares(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Return all rows and their weights in the mean, both (n_new, n_rows)."""
+        n_rows = self.kernel.n_rows
+        values = VoteFeatures(self.kernel, np.empty((n_rows, 0)), np.ones(n_rows)).shares(X).astype(np.float64)
+        total = values.sum(axis=1, keepdims=True)
+        weights = np.divide(values, total, out=np.full_like(values, 1.0 / n_rows), where=total != 0)
+        return np.broadcast_to(np.arange(n_rows), weights.shape), weights

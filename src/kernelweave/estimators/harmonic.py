@@ -382,7 +382,7 @@ def join_rows(
             "Pass kernel=None for the graph of nearest neighbours, or fewer rows.",
         )
         bound = bind(KernelLibrary([kernel]), sample, rng).kernels[0]
-        return Graph(_read_similarities(owner, bound, repr(kernel)), KernelMeans(bound))
+        return Graph(_read_similarities(owner, bound, str(kernel)), KernelMeans(bound))
     if metric == "auto" and is_table(sample.X):
         metric = "power"
     metric = neighbor_metric(metric, None, sample.X)

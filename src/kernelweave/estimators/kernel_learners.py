@@ -84,7 +84,7 @@ class LabelAwareKernelLearner(KernelTransformer):
         The learned kernel, tied to the training rows.
     weights_ : ndarray of shape (n_base_kernels,)
         Of the label-aware vectors, the eigenvectors and the extra kernels, each of unit size; they sum to one.
-    base_kernels_ : list of dict
+    base_kernels_ : list of dict, with a method ``to_frame``
         Name and weight of each base kernel.
     alignment_ : dict
         With the labels, at the labelled rows: ``"before"`` that of the base kernel (at 5000 of them, if there are

@@ -103,9 +103,9 @@ class MKLClassifier(KernelClassifier):
     classes_ : ndarray of shape (n_classes,)
     weights_ : ndarray of shape (n_kernels,) or (n_classes, n_kernels)
         In library order; they sum to one where ``norm`` is 1.
-    kernel_weights_ : list of dict
+    kernel_weights_ : list of dict, with a method ``to_frame``
         Name, source and weight of each kernel (the mean over classes where each has its own).
-    source_weights_ : dict
+    source_weights_ : dict, with a method ``to_frame``
         Sum of the weights by source. Among nearly identical kernels the weight of each is arbitrary; that of their
         source is not.
     weighting_ : {"learned", "uniform"}
@@ -130,7 +130,7 @@ class MKLClassifier(KernelClassifier):
     certificate_ : Certificate
         Proven duality gap (``gap``, ``relative``).
     status_ : Status
-    history_ : list of dict
+    history_ : list of dict, with a method ``to_frame``
         One record per step.
     n_iter_, n_solves_ : int
         Steps over the weights, and machines trained.

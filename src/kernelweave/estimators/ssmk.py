@@ -96,7 +96,7 @@ class SSMKClassifier(KernelClassifier):
     expansion_ : KernelExpansion
         The model: active kernels, their centres (row numbers of ``X``) and coefficients.
     intercept_ : ndarray of shape (n_outputs,)
-    kernel_usage_ : list of dict
+    kernel_usage_ : list of dict, with a method ``to_frame``
         For each kernel its name, source, number of columns and share of the penalised 1-norm.
     n_columns_ : int
         Basis functions in the model.
@@ -108,7 +108,7 @@ class SSMKClassifier(KernelClassifier):
         Proven duality gap (``gap``, ``relative``), summed over the problems.
     status_ : Status
         Why the solver stopped.
-    history_ : list of dict
+    history_ : list of dict, with a method ``to_frame``
         One record a round (and class).
     n_iter_ : int
         Number of rounds.

@@ -21,6 +21,7 @@ from sklearn import get_config
 from sklearn.base import clone
 
 from .column_names import read_rows
+from .short_text import short_repr
 
 Rows = np.ndarray | slice
 ALL = slice(None)
@@ -29,7 +30,7 @@ BLOCK_SHARE = 0.25  # of the working memory: sums, products and normalised kerne
 
 
 class Kernel(ABC):
-    """A recipe for a kernel: immutable, comparable, with an evaluable ``repr``.
+    """A recipe for a kernel: immutable, comparable, with an evaluable ``repr``; ``str`` is short.
 
     Subclasses are frozen dataclasses whose fields are their parameters. ``get_params`` lists them as
     scikit-learn does (``kernel__gamma`` reaches into a nested recipe), and :meth:`replace` returns a changed
@@ -107,7 +108,7 @@ class Kernel(ABC):
             sample, sample_names = read_rows(Z, allows_missing=self.allows_missing, dtypes=FLOATS)
             if rows.shape[1] != sample.shape[1] or (names and sample_names and names != sample_names):
                 raise ValueError(
-                    f"{self!r} was called with rows of different columns: {_describe_columns(rows, names)} and "
+                    f"{self} was called with rows of different columns: {_describe_columns(rows, names)} and "
                     f"{_describe_columns(sample, sample_names)}. Pass the same columns, in the same order."
                 )
         kernel = self.resolve(sample_names, sample.shape[1])
@@ -169,7 +170,7 @@ class Kernel(ABC):
             elif name in own:
                 raise ValueError(
                     f"{type(self).__name__} got {f'{name}__{max(changes)}'!r}, but its {name} is "
-                    f"{_format_value(own[name])}, which has no parameters of its own. Set {name!r} itself."
+                    f"{short_repr(own[name])}, which has no parameters of its own. Set {name!r} itself."
                 )
             else:
                 raise ValueError(
@@ -228,6 +229,12 @@ class Kernel(ABC):
             elif not _is_same(value, field.default):
                 shown.append(f"{field.name}={_format_value(value)}")
         return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __str__(self) -> str:
+        return short_repr(self)
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(str(self))
 
 
 class BoundKernel(ABC):
@@ -337,8 +344,8 @@ def require_kernel(owner: str, kernel: Any) -> None:
     """Refuse what is not a recipe where one is expected."""
     if not isinstance(kernel, Kernel):
         raise TypeError(
-            f"{owner} takes a kernel such as RBF(); got {kernel!r} of type {type(kernel).__name__}. Wrap a function "
-            "as FromCallable(f), a matrix as Precomputed(K)."
+            f"{owner} takes a kernel such as RBF(); got {short_repr(kernel)} of type {type(kernel).__name__}. Wrap a "
+            "function as FromCallable(f), a matrix as Precomputed(K)."
         )
 
 

@@ -8,6 +8,8 @@ from typing import Any
 
 from sklearn.utils import check_array
 
+from .short_text import list_some, short_repr
+
 
 def read_rows(X: Any, *, allows_missing: bool, dtypes: Sequence[Any]) -> tuple[Any, list[str] | None]:
     """Return checked rows as an array or CSR of one of some types, and the names of their columns; None without names.
@@ -52,7 +54,7 @@ def find_positions(columns: Any, feature_names: Sequence[str] | None, n_features
         if unknown:
             raise ValueError(_describe_unknown(unknown, feature_names, n_features))
     if not positions:
-        raise ValueError(f"OnColumns names no column of X: got {columns!r}, X has {n_features} columns.")
+        raise ValueError(f"OnColumns names no column of X: got {short_repr(columns)}, X has {n_features} columns.")
     return tuple(dict.fromkeys(positions))
 
 
@@ -99,4 +101,4 @@ def _describe_unknown(unknown: list[Any], feature_names: Sequence[str] | None, n
         shown = ", ".join(repr(name) for name in list(feature_names)[:2])
         has = f"{shown}{', ...' if n_features > 2 else ''} ({n_features} in all)"
         remedy = "Pass the frame the estimator was built for, or name columns by position."
-    return f"OnColumns names the columns {unknown} which X does not have; it has {has}. {remedy}"
+    return f"OnColumns names the columns {list_some(unknown)} which X does not have; it has {has}. {remedy}"

@@ -23,6 +23,9 @@ import numpy as np
 from .algebra import BoundSum
 from .base import BoundKernel, batches
 from .checks import require_finite
+from .short_text import cut_text
+
+MAX_FOLD_VALUES = 500_000  # 4 megabytes a model; of more, what centres of folded kernels add is not kept
 
 
 class CombinedKernel(BoundSum):
@@ -43,7 +46,7 @@ class CombinedKernel(BoundSum):
         super().__init__([kernels[int(p)] for p in kept], weights[kept])
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ExpansionGroup:
     """One active kernel of an expansion.
 
@@ -59,6 +62,8 @@ class ExpansionGroup:
         What is evaluated: the kernel, which keeps only the centres, or the one it folds into.
     bound_coef : ndarray of shape (bound.n_rows, n_outputs)
         Its coefficients; ``coef`` where nothing was folded.
+    fold : ndarray of shape (bound.n_rows, n_centers), optional
+        What was folded, ``bound_coef = fold @ coef``, where it is small: it says what each centre adds.
     """
 
     kernel: int
@@ -68,6 +73,20 @@ class ExpansionGroup:
     coef: np.ndarray
     bound: BoundKernel
     bound_coef: np.ndarray
+    fold: np.ndarray | None = None
+
+    @property
+    def knows_centers(self) -> bool:
+        """Whether what each centre adds can be told."""
+        return self.fold is not None or np.array_equal(self.bound_coef, self.coef)
+
+    def at_centers(self, values: np.ndarray) -> np.ndarray:
+        """Return the kernel at the centres, shape (n_rows, n_centers), from the values of ``bound``."""
+        return values if self.fold is None else values @ self.fold
+
+    def __repr__(self) -> str:
+        name, source = cut_text(self.name), cut_text(self.source)
+        return f"<ExpansionGroup {name!r}: {len(self.centers)} centre{'s' * (len(self.centers) != 1)} of {source!r}>"
 
 
 class KernelExpansion:
@@ -105,15 +124,19 @@ class KernelExpansion:
             What the user calls the library's rows.
         """
         kernel, center = library.split(columns)
-        groups = []
+        groups, n_values = [], 0
         for p in np.unique(kernel):
             here = np.flatnonzero(kernel == p)
             here = here[np.argsort(center[here])]
             entry, bound = library.entries[p], library.kernels[p].restrict(center[here])
-            evaluated = bound.fold(coef[here]) or (bound, coef[here])
-            groups.append(
-                ExpansionGroup(int(p), entry.name, entry.source, row_numbers[center[here]], coef[here], *evaluated)
-            )
+            own, folded = coef[here], bound.fold(coef[here])
+            about = (int(p), entry.name, entry.source, row_numbers[center[here]], own)
+            if folded is None:
+                groups.append(ExpansionGroup(*about, bound, own))
+                continue
+            n_values += folded[0].n_rows * len(here)
+            of_each = bound.fold(np.eye(len(here))) if n_values <= MAX_FOLD_VALUES else None
+            groups.append(ExpansionGroup(*about, folded[0], folded[1], None if of_each is None else of_each[1]))
         return cls(groups, np.asarray(intercept, dtype=np.float64), len(library.kernels))
 
     @property
@@ -124,7 +147,7 @@ class KernelExpansion:
     def __call__(self, X: Any) -> np.ndarray:
         """Return the outputs at the rows of ``X``, shape ``(n_rows, n_outputs)``."""
         out = np.tile(self.intercept, (X.shape[0], 1))
-        for rows, group, values in self._walk(X):
+        for rows, group, values in self.walk(X):
             out[rows] += values @ group.bound_coef
         return out
 
@@ -137,11 +160,12 @@ class KernelExpansion:
         out = np.zeros((X.shape[0], self.n_kernels, len(self.intercept)))
         active = [group.kernel for group in self.groups] or list(range(self.n_kernels))
         out[:, active] += self.intercept / len(active)
-        for rows, group, values in self._walk(X):
+        for rows, group, values in self.walk(X):
             out[rows, group.kernel] += values @ group.bound_coef
         return out
 
-    def _walk(self, X: Any) -> Iterator[tuple[slice, ExpansionGroup, np.ndarray]]:
+    def walk(self, X: Any) -> Iterator[tuple[slice, ExpansionGroup, np.ndarray]]:
+        """Give rows of ``X``, a group, and the values of its ``bound`` there, block by block."""
         for groups in self._group_by_kernel():
             bound = groups[0].bound
             width = max(bound.n_rows, bound.n_evaluations) + X.shape[1]  # the block, and the rows it is computed from
@@ -150,6 +174,16 @@ class KernelExpansion:
                 require_finite(values, groups[0].name, " on new rows")
                 for group in groups:
                     yield rows, group, values
+
+    def __repr__(self) -> str:
+        n_centers = len({int(row) for group in self.groups for row in group.centers})
+        parts = (
+            f"{len(self.groups)} of {self.n_kernels} kernels",
+            f"{n_centers} centre{'s' * (n_centers != 1)}",
+            f"{len(self.intercept)} output{'s' * (len(self.intercept) != 1)}",
+            f"{self.n_evaluations} kernel values a row",
+        )
+        return f"<KernelExpansion: {', '.join(parts)}>"
 
     def _group_by_kernel(self) -> list[list[ExpansionGroup]]:
         """Return the groups, those together that evaluate the same kernel."""

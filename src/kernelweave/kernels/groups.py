@@ -41,7 +41,7 @@ def one_kernel_per_group(
     entries = []
     for name, columns in _group_by_name(groups, separator).items():
         for kernel in family:
-            label = name if len(family) == 1 else f"{name}: {kernel!r}"
+            label = name if len(family) == 1 else f"{name}: {kernel}"
             entries.append((label, OnColumns(kernel, columns, missing=missing, source=name)))
     return KernelLibrary(entries)
 

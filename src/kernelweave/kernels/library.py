@@ -15,6 +15,9 @@ from .bound_library import BoundLibrary
 from .column_names import read_rows
 from .diagnosis import KernelDiagnosis, diagnose
 from .sharing import bind_together_once
+from .short_text import MAX_LENGTH, cut_text, list_some, name_some, short_repr
+
+MAX_REPR = 2000  # characters, up to which the ``repr`` of a library can be evaluated; a longer one is a description
 
 
 @dataclass(frozen=True)
@@ -41,8 +44,8 @@ class KernelLibrary:
     Parameters
     ----------
     kernels : sequence of Kernel or (name, Kernel) pairs, or mapping from names to kernels
-        A kernel without a name is named by its ``repr``. Nested sequences are flattened, so that
-        ``[Linear(), rbf_family()]`` is a library of five.
+        A kernel without a name is named by its ``repr``, or its ``str`` where that is long. Nested sequences are
+        flattened, so that ``[Linear(), rbf_family()]`` is a library of five.
     priority : sequence of str, optional
         Names of kernels whose columns stratified pricing looks at first, in this order; the others follow, cheapest
         kernels first.
@@ -69,8 +72,8 @@ class KernelLibrary:
         unknown = [name for name in self.priority if name not in self.names]
         if unknown or len(set(self.priority)) < len(self.priority):
             raise ValueError(
-                f"priority must name kernels of the library, each once; got {list(self.priority)}, the library has "
-                f"{', '.join(map(repr, self.names))}."
+                f"priority must name kernels of the library, each once; got {list_some(self.priority)}, the library "
+                f"has {name_some(self.names)}."
             )
 
     @property
@@ -164,7 +167,7 @@ class KernelLibrary:
         changed = _group_by_head(params)
         for name in changed:
             if name not in self.names:
-                raise ValueError(f"The library has no kernel {name!r}; it has {', '.join(map(repr, self.names))}.")
+                raise ValueError(f"The library has no kernel {cut_text(name)!r}; it has {name_some(self.names)}.")
         kernels: list[Any] = []
         for entry in self.entries:
             changes = changed.get(entry.name, {})
@@ -193,7 +196,15 @@ class KernelLibrary:
             for entry in self.entries
         ]
         priority = f", priority={list(self.priority)}" if self.priority else ""
-        return f"KernelLibrary([{', '.join(shown)}]{priority})"
+        text = f"KernelLibrary([{', '.join(shown)}]{priority})"
+        return text if len(text) <= MAX_REPR else f"<{self}>"
+
+    def __str__(self) -> str:
+        return cut_text(f"KernelLibrary of {len(self)} kernel{'s' * (len(self) > 1)}: {', '.join(self.names)}")
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        text = repr(self)
+        printer.text(text if len(text) <= MAX_LENGTH else str(self))
 
 
 def _flatten(kernels: Any) -> Iterator[tuple[str | None, Kernel]]:
@@ -206,14 +217,14 @@ def _flatten(kernels: Any) -> Iterator[tuple[str | None, Kernel]]:
         yield from _flatten(list(kernels.items()))
     elif isinstance(kernels, tuple) and len(kernels) == 2 and isinstance(kernels[0], str):
         if not isinstance(kernels[1], Kernel):
-            raise TypeError(f"The library's entry {kernels[0]!r} is {kernels[1]!r}; expected a kernel.")
+            raise TypeError(f"The library's entry {kernels[0]!r} is {short_repr(kernels[1])}; expected a kernel.")
         yield kernels[0], kernels[1]
     elif isinstance(kernels, Sequence) and not isinstance(kernels, str):
         for item in kernels:
             yield from _flatten(item)
     else:
         raise TypeError(
-            f"A kernel library holds kernels such as Linear() or RBF(); got {kernels!r} of type "
+            f"A kernel library holds kernels such as Linear() or RBF(); got {short_repr(kernels)} of type "
             f"{type(kernels).__name__}. Wrap a function as FromCallable(f), a matrix as Precomputed(K)."
         )
 
@@ -231,8 +242,9 @@ def _name_entries(pairs: list[tuple[str | None, Kernel]]) -> Iterator[Entry]:
 
 
 def _name_by_repr(kernel: Kernel) -> str:
-    """Return the representation on one line, without the ``__`` that separates names from parameters."""
-    return " ".join(repr(kernel).split()).replace("__", "_")
+    """Return the representation on one line, short, without the ``__`` that separates names from parameters."""
+    text = " ".join(repr(kernel).split())
+    return (text if len(text) <= MAX_LENGTH else str(kernel)).replace("__", "_")
 
 
 def _find_free_name(name: str, taken: set[str]) -> str:

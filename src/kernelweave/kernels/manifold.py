@@ -328,7 +328,7 @@ def _factor_deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:
         return linalg.cholesky(enlarged.T, lower=True, overwrite_a=True)  # in place: LAPACK's order of columns
     except (linalg.LinAlgError, ValueError):
         raise ValueError(
-            f"The deformation of {kernel!r} is too strong for double precision (I + r Z'MZ is not positive definite "
+            f"The deformation of {kernel} is too strong for double precision (I + r Z'MZ is not positive definite "
             'after rounding). Use a smaller ratio or degree, or laplacian="normalized".'
         ) from None
 

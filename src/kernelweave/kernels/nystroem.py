@@ -168,7 +168,7 @@ def _divide_by_lengths(K: np.ndarray, recipe: Kernel) -> np.ndarray:
     """Divide ``K`` by the lengths of its rows, in place, and return them; rows without length become zero."""
     squared = np.diag(K).copy()
     if not np.isfinite(K.sum()):  # cheaper than to look at every value
-        require_finite(K, repr(recipe))
+        require_finite(K, str(recipe))
     largest = np.abs(squared).max()
     lengths = np.sqrt(np.maximum(squared, 0.0))
     # |k(x, z)|^2 is at most k(x, x) k(z, z), which is rounding here.
@@ -205,7 +205,7 @@ def _pivoted_cholesky(
 
 def _make_indefinite_error(recipe: Kernel) -> ValueError:
     return ValueError(
-        f"{recipe!r} has no features: its matrix is not symmetric positive semi-definite, so it is not an inner "
+        f"{recipe} has no features: its matrix is not symmetric positive semi-definite, so it is not an inner "
         "product. Use the kernel itself (mixtures take indefinite kernels), or another base."
     )
 

@@ -413,7 +413,7 @@ def _as_floats(X: Any, kernel: Kernel) -> Any:
         total = values.sum()
     if not np.isfinite(total) and np.isnan(values).any():
         raise ValueError(
-            f"{kernel!r} found missing values (NaN) in X. Impute them first, or wrap the kernel as "
+            f"{kernel} found missing values (NaN) in X. Impute them first, or wrap the kernel as "
             'OnColumns(kernel, columns, missing="center") if some rows lack a whole source.'
         )
     return X

@@ -169,7 +169,7 @@ def eigenbasis(
     check_parameters(
         "eigenbasis", given, {"kind": one_of("kernel", "laplacian"), "landmarks": one_of("kmeans", "uniform")}
     )
-    name = "without a name" if recipe is None else repr(recipe)
+    name = "without a name" if recipe is None else str(recipe)
     if n_landmarks is None or n_landmarks >= kernel.n_rows:
         basis, V = _find_exactly(kernel, n_vectors, kind, name)
     else:

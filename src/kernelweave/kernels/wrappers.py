@@ -19,6 +19,7 @@ from ..parameters import check_parameters, one_of
 from .base import ALL, BoundKernel, Comparable, Kernel, Rows, _is_same, require_kernel
 from .column_names import find_positions, name_columns
 from .sharing import bind_once, once
+from .short_text import format_items, short_repr
 
 MAX_CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many rows
 
@@ -159,7 +160,7 @@ class Preprocessed(Kernel):
             return transformer, _as_matrix(transformer.fit(X).transform(X), self.transformer)
         except (TypeError, ValueError) as error:
             raise ValueError(
-                f"{self!r} could not fit its transformer: {error} A transformer in Preprocessed sees an array without "
+                f"{self} could not fit its transformer: {error} A transformer in Preprocessed sees an array without "
                 "column names, and no y; pick columns with OnColumns(Preprocessed(...), columns)."
             ) from error
 
@@ -309,10 +310,10 @@ class OnColumns(Kernel):
         return BoundWithMissing(inner, selector, _number_present(present), center, center_weight)
 
     def __repr__(self) -> str:
-        columns = list(self.columns) if isinstance(self.columns, tuple) else self.columns
+        columns = format_items(self.columns) if isinstance(self.columns, tuple) else repr(self.columns)
         missing = "" if self.missing == "error" else f", missing={self.missing!r}"
         source = "" if self.source == name_columns(self.columns) else f", source={self.source!r}"
-        return f"OnColumns({self.kernel!r}, {columns!r}{missing}{source})"
+        return f"OnColumns({self.kernel!r}, {columns}{missing}{source})"
 
 
 class BoundOnColumns(_BoundInner):
@@ -430,7 +431,7 @@ class BoundWithMissing(BoundKernel):
 def _inverse_lengths(squared: np.ndarray, kernel: object) -> np.ndarray:
     if np.any(squared < 0):
         raise ValueError(
-            f"{kernel!r} cannot be normalised: k(x, x) is negative for {int(np.sum(squared < 0))} rows "
+            f"{short_repr(kernel)} cannot be normalised: k(x, x) is negative for {int(np.sum(squared < 0))} rows "
             f"(smallest {squared.min():.3g}). Use it without Normalized; mixtures take indefinite kernels."
         )
     with np.errstate(divide="ignore"):

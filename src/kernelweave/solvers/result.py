@@ -91,7 +91,7 @@ class SolverResult:
     history: tuple[dict[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, repr=False)
 class FitState:
     """State passed to every callback after each step of a fit; a true return value stops the fit.
 
@@ -149,3 +149,12 @@ class FitState:
     def relative_gap(self) -> float:
         """The gap relative to the absolute objective."""
         return Certificate(self.gap, self.objective).relative
+
+    def __repr__(self) -> str:
+        """Return a line: numbers with few digits, and the names of the details instead of their values."""
+        which = f", problem {self.problem + 1} of {self.n_problems}" if self.n_problems > 1 else ""
+        details = f", details: {', '.join(self.details)}" if self.details else ""
+        return (
+            f"<FitState {self.phase!r}: iteration {self.iteration}{which}, objective {self.objective:.6g}, relative "
+            f"gap {self.relative_gap:.2g} (target {self.target:.2g}), {self.seconds:.3g} s{details}>"
+        )

@@ -20,6 +20,7 @@ from ...parameters import READ_LATER, is_nonnegative, require
 from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
 from ..shared.outputs import labeled_accuracy
+from ..shared.records import Records
 from ..shared.sample import Sample, class_shares, class_weights, read_sample
 from .class_weights import ClassCombination, combine_classifiers, compare_supervised
 from .frames import copy_with_names, read_columns
@@ -95,7 +96,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Name, fitted model, weight and scaling of each model in the mixture.
     class_factors_ : ndarray of shape (n_classes,)
         What the probability of each class is multiplied by: its share in ``class_prior`` over that among the labels.
-    leaderboard_ : list of dict
+    leaderboard_ : list of dict, with a method ``to_frame``
         All candidates, the largest weight first: error and log loss on held-out rows, standard error, weight, seconds,
         size (kernel values, leaves or coefficients of a prediction), whether unlabelled rows are used, status.
     error_ : ErrorEstimate or None
@@ -216,6 +217,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
             None,
             summarize_classes(found, combination, sample, options.combine),
             _oof_codes=combination.codes,
+            _sample_rows=sample.kept,
+            _labeled_rows=sample.kept[sample.partition.labeled],
             _is_labeled=np.isin(np.arange(sample.n_given), sample.given.labeled),
             _points=map_rows(sample.rows.X, seed=0),
         )
@@ -312,7 +315,7 @@ class AutoClasses:
     classes: np.ndarray
     members: list[Member]
     class_factors: np.ndarray
-    leaderboard: list[dict[str, Any]]
+    leaderboard: Records
     error: ErrorEstimate | None
     unlabeled_helped: PairedDifference | None
     transduction: np.ndarray

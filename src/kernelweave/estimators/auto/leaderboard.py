@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import norm
 
+from ..shared.records import Records
 from .search import SearchResult, Trial
 
 CONFIDENCE = 0.95
@@ -72,7 +73,7 @@ def tabulate_trials(
     losses: dict[str, tuple[np.ndarray, np.ndarray]],
     scores: dict[str, float],
     weights: np.ndarray,
-) -> list[dict[str, Any]]:
+) -> Records:
     """Return a record for each candidate, the largest weight first.
 
     Parameters
@@ -84,7 +85,7 @@ def tabulate_trials(
         Log loss, or mean squared error relative to the variance, by name.
     weights : ndarray of shape (n_trials,)
     """
-    records: list[dict[str, Any]] = []
+    records = Records()
     for trial, weight in zip(result.trials, weights, strict=True):
         name = trial.candidate.name
         error, standard_error = weighted_mean(*losses[name]) if name in losses else (np.nan, np.nan)
@@ -107,7 +108,8 @@ def tabulate_trials(
     for name, why in result.failures.items():
         if all(record["candidate"] != name for record in records):
             records.append({"candidate": name, **nothing, "status": f"failed: {why}"})
-    return records + [{"candidate": name, **nothing, "status": "no time"} for name in result.skipped]
+    records += [{"candidate": name, **nothing, "status": "no time"} for name in result.skipped]
+    return records
 
 
 def _name_status(trial: Trial, failure: str | None) -> str:

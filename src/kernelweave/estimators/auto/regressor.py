@@ -16,6 +16,7 @@ from ...model_selection.suspects import rank_suspect_numbers
 from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
 from ..shared.outputs import labeled_r2
+from ..shared.records import Records
 from ..shared.sample import Sample, read_sample
 from .frames import copy_with_names, read_columns
 from .leaderboard import ErrorEstimate, PairedDifference, number_error, tabulate_trials, widen_for_folds
@@ -64,7 +65,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     ----------
     members_, best_estimator_, status_, n_iter_, objective_, certificate_, n_features_in_, feature_names_in_
         As in :class:`AutoKernelClassifier`.
-    leaderboard_ : list of dict
+    leaderboard_ : list of dict, with a method ``to_frame``
         As in :class:`AutoKernelClassifier`; ``error`` is the root mean squared error, ``log_loss`` the mean squared
         error in units of the variance.
     error_ : ErrorEstimate or None
@@ -142,7 +143,14 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
             sample, read_groups(groups, sample), options, self._rng(), sample_weight is not None
         )
         fit = summarize_numbers(found, combination, sample, options.combine)
-        return self._keep(sample, None, fit, _oof_targets=combination.targets)
+        return self._keep(
+            sample,
+            None,
+            fit,
+            _oof_targets=combination.targets,
+            _sample_rows=sample.kept,
+            _labeled_rows=sample.kept[sample.partition.labeled],
+        )
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted number of each row."""
@@ -204,7 +212,7 @@ class AutoNumbers:
     """A field `name` is kept as the attribute `name_`."""
 
     members: list[Member]
-    leaderboard: list[dict[str, Any]]
+    leaderboard: Records
     error: ErrorEstimate | None
     unlabeled_helped: PairedDifference | None
     transduction: np.ndarray

@@ -15,8 +15,10 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ...kernels.base import Kernel
 from ...kernels.defaults import allows_missing
 from ...kernels.library import KernelLibrary
+from ...kernels.short_text import short_lists, short_repr
 from ...parameters import Constraint, check_parameters
 from ...solvers.result import Status
+from .fit_html import describe_fit
 from .sample import Rows, Sample
 
 RECIPES = ("kernels", "kernel", "extra_kernels")  # parameters that hold recipes
@@ -66,7 +68,9 @@ class KernelEstimator(BaseEstimator):
                 recipe = params.get(head, own[head])
                 if not isinstance(_name_kernels(head, recipe), Kernel | KernelLibrary):
                     expected = "a kernel" if head == "kernel" else "a kernel, a list of kernels or a KernelLibrary"
-                    raise ValueError(f"{key} cannot be set, since {head} is {recipe!r}. Give {head} as {expected}.")
+                    raise ValueError(
+                        f"{key} cannot be set, since {head} is {short_repr(recipe)}. Give {head} as {expected}."
+                    )
                 changes.setdefault(head, {})[tail] = value
             else:
                 rest[key] = value
@@ -74,6 +78,27 @@ class KernelEstimator(BaseEstimator):
         for head, nested in changes.items():
             setattr(self, head, _name_kernels(head, getattr(self, head)).replace(**nested))
         return self
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:
+        with short_lists():
+            return super().__repr__(N_CHAR_MAX)
+
+    def _repr_html_inner(self) -> str:
+        return super()._repr_html_inner() + self._describe_fit()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        bundle = super()._repr_mimebundle_(**kwargs)
+        if "text/html" in bundle:
+            bundle["text/html"] += self._describe_fit()
+        return bundle
+
+    def _get_params_html(self, deep: bool = True, *args: Any, **kwargs: Any) -> Any:
+        # Nested parameters are named after kernels, hence by users; scikit-learn 1.7 writes these names as they are.
+        return super()._get_params_html(False, *args, **kwargs)
+
+    def _describe_fit(self) -> str:
+        """Return what stands below scikit-learn's diagram; nothing before a fit."""
+        return describe_fit(vars(self), self.status_) if self.__sklearn_is_fitted__() else ""
 
     def __sklearn_is_fitted__(self) -> bool:
         return "_kept" in vars(self)

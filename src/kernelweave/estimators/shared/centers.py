@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.short_text import short_repr
 from ...parameters import is_count
 from .sample import Sample
 
@@ -57,7 +58,7 @@ def choose_centers(centers: Any, sample: Sample, rng: np.random.Generator, *, ev
     else:
         is_center = _read_mask(centers, sample.n_given)[sample.kept]
     if not is_center.any():
-        raise ValueError(f"centers={centers!r} leaves no row of positive weight that may be a centre.")
+        raise ValueError(f"centers={short_repr(centers)} leaves no row of positive weight that may be a centre.")
     if every_row and not np.array_equal(is_center, is_labeled):
         raise ValueError('penalty="rkhs" needs a centre at every labelled row and none elsewhere: centers="all".')
     count = int(is_center.sum())
@@ -92,8 +93,8 @@ def _read_mask(centers: Any, n_rows: int) -> np.ndarray:
     whole = given.dtype.kind in "iu" and given.ndim == 1 and len(given) > 0
     if not whole or given.min() < 0 or given.max() >= n_rows:
         raise ValueError(
-            f'centers={centers!r}; expected "auto", "all", "labeled", a number of centres, row numbers from 0 to '
-            f"{n_rows - 1}, or a mask over the {n_rows} rows."
+            f'centers={short_repr(centers)}; expected "auto", "all", "labeled", a number of centres, row numbers from '
+            f"0 to {n_rows - 1}, or a mask over the {n_rows} rows."
         )
     mask[given] = True
     return mask

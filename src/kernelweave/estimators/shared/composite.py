@@ -16,6 +16,7 @@ from ...kernels.checks import is_semidefinite_about_its_center, remedy
 from ...kernels.expansion import KernelExpansion
 from ...kernels.library import Entry
 from ...solvers.machines.kernel_stack import KernelStack
+from .records import NamedNumbers, Records
 from .sample import Sample
 
 
@@ -26,15 +27,15 @@ class KernelWeights:
     Attributes
     ----------
     weights : ndarray of shape (n_kernels,) or (n_sets, n_kernels)
-    kernel_weights : list of dict
+    kernel_weights : Records
         Name, source and weight (the mean over the sets) of each kernel.
-    source_weights : dict
+    source_weights : NamedNumbers
         Their sums by source.
     """
 
     weights: np.ndarray
-    kernel_weights: list[dict[str, str | float]]
-    source_weights: dict[str, float]
+    kernel_weights: Records
+    source_weights: NamedNumbers
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,8 +48,7 @@ class Duals:
 
 def weights_by_kernel(weights: np.ndarray, entries: Sequence[Entry]) -> KernelWeights:
     """Return weights of shape (n_sets, n_kernels) with the names and sources of their kernels."""
-    records: list[dict[str, str | float]] = []
-    by_source: dict[str, float] = {}
+    records, by_source = Records(), NamedNumbers()
     for entry, weight in zip(entries, weights.mean(axis=0), strict=True):
         records.append({"name": entry.name, "source": entry.source, "weight": float(weight)})
         by_source[entry.source] = by_source.get(entry.source, 0.0) + float(weight)

@@ -32,6 +32,7 @@ from ...warn import warn_caller
 from .base import KernelEstimator
 from .base_kernels import COPIES, BaseKernels, KernelDesign, Vectors, bind_base_kernels
 from .memory import require_memory
+from .records import Records
 from .sample import Sample
 from .target import Target, read_target
 
@@ -99,7 +100,7 @@ class KernelFit:
 
     kernel: BoundKernel
     weights: np.ndarray
-    base_kernels: list[dict[str, Any]]
+    base_kernels: Records
     alignment: dict[str, float]
     n_features_out: int
     objective: float
@@ -268,9 +269,9 @@ def summarize_kernel(design: KernelDesign, given: BaseKernels, target: Target, l
     fit = KernelFit(
         kernel=learned.kernel,
         weights=result.x,
-        base_kernels=[
+        base_kernels=Records(
             {"name": name, "weight": float(weight)} for name, weight in zip(learned.names, result.x, strict=True)
-        ],
+        ),
         alignment={"before": base_alignment(design, given, target), "after": result.objective},
         n_features_out=sum(len(kept) for _, kept, _ in features),
         objective=result.objective,

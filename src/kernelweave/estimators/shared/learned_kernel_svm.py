@@ -31,6 +31,7 @@ from .kernel_alignment import KernelFit, LearnedKernel, learn_kernel, mean_diago
 from .machine import REMEDIES, train_with_equal_weights
 from .outcome import summarize, warn_unless_converged
 from .problems import ClassProblem, NumberProblem
+from .records import Records
 from .sample import Sample
 from .stacked_kernels import MIN_VARIATION
 from .target import Target
@@ -121,7 +122,7 @@ class LearnedMachineFit:
     certificate: Certificate
     status: Status
     n_iter: int
-    history: list[dict[str, Any]]
+    history: Records
     n_solves: int
     weights: np.ndarray
     C: Any

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
 from .problems import ClassProblem, NumberProblem
 from .progress import announce
+from .records import NamedNumbers, Records
 from .sample import Sample
 from .stacked_kernels import StackedKernels, stack_kernels
 
@@ -101,15 +101,15 @@ class MachineFit:
     intercept: np.ndarray
     n_evaluations: int
     weights: np.ndarray
-    kernel_weights: list[dict[str, str | float]]
-    source_weights: dict[str, float]
+    kernel_weights: Records
+    source_weights: NamedNumbers
     dual_coef: np.ndarray
     support: np.ndarray
     objective: float | np.ndarray
     certificate: Certificate
     status: Status
     n_iter: int
-    history: list[dict[str, Any]]
+    history: Records
     n_solves: int
     C: float | np.ndarray
 

@@ -40,6 +40,7 @@ from .early_stopping import Validation, ValidationCurve
 from .formulation import TOLERANCES, Formulation, diagonals
 from .outcome import summarize, warn_unless_converged
 from .progress import announce, progress
+from .records import Records
 
 SCALE_ADVICE = "Scale the features or lower C, or accept the certified gap."
 REMEDIES = {
@@ -100,7 +101,7 @@ class MixtureFit:
 
     expansion: KernelExpansion
     intercept: np.ndarray
-    kernel_usage: list[dict[str, Any]]
+    kernel_usage: Records
     n_columns: int
     n_evaluations: int
     candidates: np.ndarray
@@ -108,7 +109,7 @@ class MixtureFit:
     objective: float | np.ndarray
     certificate: Certificate
     status: Status
-    history: list[dict[str, Any]]
+    history: Records
     n_iter: int
     rho: np.ndarray = field(metadata={"kept": False})
     results: tuple[ColumnResult, ...] = field(metadata={"kept": False})
@@ -306,7 +307,7 @@ class MixturePath:
         return replace(result, objective=objective, certificate=certificate, status=status)
 
 
-def kernel_usage(expansion: KernelExpansion, library: BoundLibrary, penalties: np.ndarray) -> list[dict[str, Any]]:
+def kernel_usage(expansion: KernelExpansion, library: BoundLibrary, penalties: np.ndarray) -> Records:
     """Return one record a kernel: name, source, columns in use and share of the norm.
 
     Parameters
@@ -318,7 +319,7 @@ def kernel_usage(expansion: KernelExpansion, library: BoundLibrary, penalties: n
     for group in expansion.groups:
         n_columns[group.kernel] = len(group.centers)
     total = penalties.sum()
-    return [
+    return Records(
         {
             "name": entry.name,
             "source": entry.source,
@@ -326,4 +327,4 @@ def kernel_usage(expansion: KernelExpansion, library: BoundLibrary, penalties: n
             "share": float(penalties[p] / total) if total > 0 else 0.0,
         }
         for p, entry in enumerate(library.entries)
-    ]
+    )

@@ -11,6 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from ...solvers.result import Certificate, SolverResult, Status
 from ...warn import warn_caller
+from .records import Records
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Outcome:
     status : Status
         Of the problem that is furthest from its tolerance.
     n_iter : int
-    history : list of dict
+    history : Records
         One record an iteration (and problem).
     """
 
@@ -33,7 +34,7 @@ class Outcome:
     certificate: Certificate
     status: Status
     n_iter: int
-    history: list[dict[str, Any]]
+    history: Records
 
 
 def summarize(results: Sequence[SolverResult], labels: Sequence[Mapping[str, Any]] | None = None) -> Outcome:
@@ -50,9 +51,9 @@ def summarize(results: Sequence[SolverResult], labels: Sequence[Mapping[str, Any
         certificate=Certificate(gap, float(objectives.sum()), first.kind, scope=first.scope),
         status=worst(results).status,
         n_iter=max(1, max(result.n_iter for result in results)),
-        history=[
+        history=Records(
             {**label, **record} for label, result in zip(labels, results, strict=True) for record in result.history
-        ],
+        ),
     )
 
 

@@ -1,0 +1,59 @@
+"""Short texts for people: recipes and lists of columns that would fill pages, on one line.
+
+The ``repr`` of a recipe evaluates to an equal recipe, however many columns it names. ``str``, what notebooks show, and
+messages use the same text in which long lists are cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+MAX_LISTED = 6  # items of a list that are all shown; of more the first three
+MAX_LENGTH = 200  # characters of a line
+
+_is_short: ContextVar[bool] = ContextVar("_is_short", default=False)
+
+
+def short_repr(thing: Any) -> str:
+    """Return the ``repr`` on one line, with long lists of columns cut where a recipe names them."""
+    with short_lists():
+        return cut_text(repr(thing))
+
+
+@contextmanager
+def short_lists() -> Iterator[None]:
+    """Have recipes cut long lists of columns in their ``repr``."""
+    token = _is_short.set(True)
+    try:
+        yield
+    finally:
+        _is_short.reset(token)
+
+
+def format_items(items: Sequence[Any]) -> str:
+    """Return a list as its ``repr``; cut where a short text is being made."""
+    return list_some(items) if _is_short.get() else repr(list(items))
+
+
+def list_some(items: Sequence[Any], write: Callable[[Any], str] = repr) -> str:
+    """Return a list of which, if it is long, the first three items and the number of all are shown."""
+    if len(items) <= MAX_LISTED:
+        return f"[{', '.join(map(write, items))}]"
+    return f"[{', '.join(map(write, items[:3]))}, … ({len(items):,})]"
+
+
+def name_some(names: Iterable[Any]) -> str:
+    """Return names in quotes, without brackets; of many the first three, and how many there are."""
+    return list_some([cut_text(str(name)) for name in names])[1:-1]
+
+
+def cut_text(text: str, length: int = MAX_LENGTH) -> str:
+    """Return a text on one line; of a long one the beginning and the end."""
+    line = " ".join(text.split())
+    if len(line) <= length:
+        return line
+    tail = 2 * length // 5  # parameters, in which recipes differ, stand at the end
+    return f"{line[: length - tail - 3]} … {line[-tail:]}"
