@@ -23,6 +23,7 @@ MAY_IMPORT = {
     "persistence": ("kernels", "estimators", "files"),
     "labeling": ("estimators", "kernels", "model_selection", "labels", "files", "errors"),
     "papers": ("estimators", "kernels", "model_selection", "datasets"),
+    "inspection": ("estimators", "kernels", "model_selection", "labels", "parameters", "warn", "report"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")
 MAY_IMPORT["__main__"] = ("cli",)

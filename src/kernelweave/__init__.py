@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from .estimators.rkda import RKDAClassifier
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
+    from .inspection.comparison import compare_learners
+    from .inspection.importance import column_importance
     from .kernels.cluster import ClusterKernel, DiffusionKernel
     from .kernels.forest import ForestKernel
     from .kernels.groups import one_kernel_per_group
@@ -86,6 +88,9 @@ __all__ = [
     "SemiSupervisedSplit",
     "SemiSupervisedCalibration",
     "labeled_scorer",
+    # inspection
+    "compare_learners",
+    "column_importance",
     # what callbacks see
     "FitState",
     # files
@@ -137,6 +142,8 @@ _HOME = {
     "SemiSupervisedSplit": "model_selection",
     "SemiSupervisedCalibration": "model_selection",
     "labeled_scorer": "model_selection",
+    "compare_learners": "inspection.comparison",
+    "column_importance": "inspection.importance",
     "FitState": "solvers.result",
     "save": "persistence",
     "load": "persistence",

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from ...kernels.defaults import as_library
 from ...kernels.library import KernelLibrary
-from ...parameters import CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, one_of, read_options
+from ...parameters import BOOLEAN, CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, one_of, read_options
 from ...solvers.result import FitState, SolverResult, Status
 from ..shared.progress import show_progress
 from ..shared.sample import Sample
@@ -29,6 +29,7 @@ AUTO_CONSTRAINTS = {
     "kernels": READ_LATER,
     "combine": one_of("stack", "best"),
     "n_repeats": COUNT,
+    "race": BOOLEAN,
     "max_time": NONE | POSITIVE,
     "n_jobs": JOBS,
     "callback": CALLBACK,
@@ -55,6 +56,7 @@ class AutoOptions:
     callback: Callable[[FitState], object] | None
     verbose: int
     configured: dict[str, Any]
+    race: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -138,7 +140,8 @@ def run_search(
 
         steps, nan = itertools.count(), float("nan")
         unknown = FitState(iteration=0, objective=nan, bound=nan, gap=nan, target=0.0, seconds=0.0, phase="")
-        search = SearchOptions(options.configured, weighted, losses, weigh, options.max_time, options.n_jobs, on_step)
+        limits: dict[str, Any] = {"max_time": options.max_time, "n_jobs": options.n_jobs, "race": options.race}
+        search = SearchOptions(options.configured, weighted, losses, weigh, **limits, on_step=on_step)
         with threadpool_limits(1, user_api="blas"):  # matrices are small and many: threads would wait for one another
             found = try_candidates(candidates, sample, repeats, int(rng.integers(2**31)), search)
         show(options.owner, 1.0, f"{len(found.trials)} candidates tried")
