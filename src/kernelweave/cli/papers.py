@@ -26,12 +26,17 @@ if TYPE_CHECKING:
 FOLDER = Path("reproduction")
 SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal
 
-app = typer.Typer(no_args_is_help=True, help="Reproduce the papers' tables and figures.")
+app = typer.Typer(
+    no_args_is_help=True, help="Reproduce the papers' tables and figures.\n\nExample: kernelweave papers run all --fast"
+)
 
 
 @app.command("list")
 def list_papers() -> None:
-    """List the papers with their tables and figures."""
+    """List the papers with their tables and figures.
+
+    Example: kernelweave papers list
+    """
     from ..papers import PAPERS
 
     lines = Lines("paper", "item", "what", "cells", box=None, header_style="bold")
@@ -58,7 +63,10 @@ def run(
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the records.")] = FOLDER,
 ) -> None:
-    """Compute the cells of PAPER that have no record in the folder yet; a run that was stopped continues."""
+    """Compute the cells of PAPER that have no record in the folder yet; a run that was stopped continues.
+
+    Example: kernelweave papers run rkda --fast
+    """
     from ..papers import runner
     from ..papers.outside import outside
 
@@ -128,7 +136,10 @@ def report(
     ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write Markdown to this file, too.")] = None,
 ) -> None:
-    """Write one self-contained HTML page that compares the records with the printed numbers."""
+    """Write one self-contained HTML page that compares the records with the printed numbers.
+
+    Example: kernelweave papers report reproduction
+    """
     from ..papers import PAPERS, runner
 
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports folders that it does not need

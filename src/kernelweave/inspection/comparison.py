@@ -19,7 +19,7 @@ from .intervals import Difference, difference_of_roots, difference_of_shares
 from .peers import list_learners
 
 TASKS = one_of("classes", "numbers")
-COMBINED = "all of them, combined"
+COMBINED = "all, combined"
 SIMPLEST = {"classes": "majority class", "numbers": "mean"}
 
 
