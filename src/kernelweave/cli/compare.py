@@ -6,7 +6,6 @@ import math
 from dataclasses import asdict
 from typing import Annotated, Any
 
-import typer
 from rich.markup import escape
 
 from ..errors import ErrorCode, KernelweaveError
@@ -14,54 +13,30 @@ from ..inspection.comparison import SIMPLEST, Comparison, compare_learners
 from ..inspection.peers import list_learners
 from ..labeling.problem import Problem, ReadingOptions, read_problem
 from ..labeling.tasks import read_classes, read_numbers
+from . import options as asked
 from .display import make_grid, open_console, print_json, show_columns, show_notes, show_stages
 from .harmless import harmless
-from .options import (
-    LEARNING,
-    SCALES,
-    TASKS,
-    Group,
-    Ids,
-    Ignore,
-    Json,
-    Scale,
-    Seed,
-    Source,
-    Tables,
-    Target,
-    Task,
-    TimeLimit,
-    Unlabeled,
-    check_choice,
-    check_counts,
-    check_limit,
-    parse_sources,
-    read_word,
-    read_words,
-)
+from .options import LEARNING, option
 from .reading import describe_run, read_given
-from .streams import as_text, mark_work_done
+from .streams import mark_work_done
 
 
 def compare(
-    tables: Tables,
-    target: Target,
-    unlabeled: Unlabeled = None,
-    id_column: Ids = None,
-    ignore: Ignore = None,
-    group: Group = None,
-    source: Source = None,
-    scale: Scale = "auto",
-    task: Task = "auto",
+    tables: asked.Tables,
+    target: asked.Target,
+    unlabeled: asked.Unlabeled = None,
+    id_column: asked.Ids = None,
+    ignore: asked.Ignore = None,
+    group: asked.Group = None,
+    source: asked.Source = None,
+    scale: asked.Scale = "auto",
+    task: asked.Task = "auto",
     learner: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Compare this one only; may be given several times.", rich_help_panel=LEARNING, metavar="NAME"
-        ),
+        list[str] | None, option("Compare this one only; may be given several times.", LEARNING, metavar="NAME")
     ] = None,
-    time_limit: TimeLimit = None,
-    seed: Seed = 0,
-    json_: Json = False,
+    time_limit: asked.TimeLimit = None,
+    seed: asked.Seed = 0,
+    json_: asked.Json = False,
 ) -> None:
     """Compare all learners, and scikit-learn's, on the labelled rows of a table.
 
@@ -69,27 +44,24 @@ def compare(
 
     Example: kernelweave compare patients.csv --target outcome --time-limit 60
     """
-    check_choice(task, TASKS, "--task")
-    check_choice(scale, SCALES, "--scale")
-    check_limit(time_limit)
-    check_counts(seed=seed)
-    unlabeled = read_word(unlabeled)
-    options = ReadingOptions(
-        target=as_text(target),
-        task=task,
-        id_columns=tuple(read_words(id_column)),
-        ignore=tuple(read_words(ignore)),
-        group=read_word(group),
-        sources=parse_sources(read_words(source)),
+    unlabeled = asked.read_word(unlabeled)
+    options = asked.read_options(
+        ReadingOptions,
+        target=target,
+        id_column=id_column,
+        ignore=ignore,
+        group=group,
+        source=source,
         scale=scale,
-        seed=seed,
+        task=task,
         time_limit=time_limit,
+        seed=seed,
     )
     with show_stages() as on_stage:
         on_stage("reading the table", 0.0)
         given = read_given(tables, options, unlabeled)
         problem = read_problem(given.frame, given.cells, given.empty, given.options, on_stage)
-        found = _compare(problem, options.target, read_words(learner))
+        found = _compare(problem, options.target, asked.read_words(learner))
     report = describe_run(tables, given.options, unlabeled) | problem.describe(given.options)
     report |= _describe(found) | {"seconds": round(problem.setup.clock.elapsed, 2)}
     report["warnings"] = [*given.notes, *problem.notes, *_note_limits(found)]

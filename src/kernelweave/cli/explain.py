@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
-import typer
 from rich.console import Console
 from rich.markup import escape
 from sklearn.base import clone
@@ -18,32 +18,10 @@ from ..labeling.encoder import column_positions, source_positions
 from ..labeling.job import LabelingOptions, learn_labels, list_rows, spread
 from ..labeling.problem import Problem, read_problem
 from ..labeling.tasks import read_classes, read_numbers
+from . import options as asked
 from .display import make_grid, open_console, print_json, show_columns, show_notes, show_rows, show_stages
 from .harmless import harmless
-from .options import (
-    OUTPUT,
-    SCALES,
-    TASKS,
-    Group,
-    Ids,
-    Ignore,
-    Json,
-    Learner,
-    Scale,
-    Seed,
-    Source,
-    Tables,
-    Target,
-    Task,
-    TimeLimit,
-    Unlabeled,
-    check_choice,
-    check_counts,
-    check_limit,
-    parse_sources,
-    read_word,
-    read_words,
-)
+from .options import OUTPUT, option
 from .reading import describe_run, number_rows, read_given
 from .streams import as_text, mark_work_done
 
@@ -53,44 +31,24 @@ N_ROWS = 5  # suspects, and rows to label next
 
 
 def explain(
-    tables: Tables,
-    target: Target,
-    unlabeled: Unlabeled = None,
-    id_column: Ids = None,
-    ignore: Ignore = None,
-    group: Group = None,
-    source: Source = None,
-    scale: Scale = "auto",
-    task: Task = "auto",
-    learner: Learner = "auto",
-    time_limit: TimeLimit = None,
-    seed: Seed = 0,
-    columns: Annotated[
-        int,
-        typer.Option(
-            help="How many columns to list; 10 by default.", rich_help_panel=OUTPUT, metavar="N", show_default=False
-        ),
-    ] = 10,
-    suspects: Annotated[
-        int,
-        typer.Option(
-            help="How many doubtful labels to list; 5 by default.",
-            rich_help_panel=OUTPUT,
-            metavar="N",
-            show_default=False,
-        ),
-    ] = N_ROWS,
+    tables: asked.Tables,
+    target: asked.Target,
+    unlabeled: asked.Unlabeled = None,
+    id_column: asked.Ids = None,
+    ignore: asked.Ignore = None,
+    group: asked.Group = None,
+    source: asked.Source = None,
+    scale: asked.Scale = "auto",
+    task: asked.Task = "auto",
+    learner: asked.Learner = "auto",
+    time_limit: asked.TimeLimit = None,
+    seed: asked.Seed = 0,
+    columns: Annotated[int, option("How many columns to list; 10 by default.", OUTPUT, metavar="N")] = 10,
+    suspects: Annotated[int, option("How many doubtful labels to list; 5 by default.", OUTPUT, metavar="N")] = N_ROWS,
     next_: Annotated[
-        int | None,
-        typer.Option(
-            "--next",
-            help="How many rows to label next; 5 by default.",
-            rich_help_panel=OUTPUT,
-            metavar="N",
-            show_default=False,
-        ),
+        int | None, option("How many rows to label next; 5 by default.", OUTPUT, "--next", metavar="N")
     ] = None,
-    json_: Json = False,
+    json_: asked.Json = False,
 ) -> None:
     """Say which sources and columns decide, which labels are doubtful, which rows to label next.
 
@@ -99,21 +57,19 @@ def explain(
 
     Example: kernelweave explain patients.csv --target outcome --id patient
     """
-    check_choice(task, TASKS, "--task")
-    check_choice(scale, SCALES, "--scale")
-    check_limit(time_limit)
-    check_counts(seed=seed, columns=columns, suspects=suspects, next=next_ or 0)
-    unlabeled = read_word(unlabeled)
-    options = LabelingOptions(
-        target=as_text(target),
-        task=task,
-        id_columns=tuple(read_words(id_column)),
-        ignore=tuple(read_words(ignore)),
-        group=read_word(group),
-        sources=parse_sources(read_words(source)),
+    asked.check_counts(columns=columns, suspects=suspects, next=next_ or 0)
+    unlabeled = asked.read_word(unlabeled)
+    options = asked.read_options(
+        LabelingOptions,
+        target=target,
+        id_column=id_column,
+        ignore=ignore,
+        group=group,
+        source=source,
         scale=scale,
+        task=task,
+        time_limit=time_limit,
         seed=seed,
-        time_limit=None if time_limit is None else LEARNING_SHARE * time_limit,
         learner=as_text(learner),
         suspects=suspects,
         next=next_ or 0,
@@ -122,9 +78,10 @@ def explain(
         on_stage("reading the table", 0.0)
         given = read_given(tables, options, unlabeled)
         options = given.options
-        problem = read_problem(given.frame, given.cells, given.empty, options, _slow_down(on_stage))
+        learning = replace(options, time_limit=None if time_limit is None else LEARNING_SHARE * time_limit)
+        problem = read_problem(given.frame, given.cells, given.empty, learning, _slow_down(on_stage))
         if next_ is None and problem.task == "classification":
-            options = LabelingOptions(**{**vars(options), "next": N_ROWS})
+            options = replace(options, next=N_ROWS)
         result = learn_labels(problem, options)
         values = np.full(len(given.empty), None, dtype=object)
         if given.empty.any():

@@ -21,34 +21,10 @@ from ..labeling.problem import encode
 from ..labeling.table import STANDARD, Table, fill_copy, is_empty, write_filled
 from ..labeling.target import require_empty_cells
 from ..persistence import load_with_about, pack, require_skops
+from . import options as asked
 from .display import as_json, print_json, print_note, show_report, show_stages
 from .harmless import harmless
-from .options import (
-    OUTPUT,
-    SCALES,
-    TASKS,
-    Group,
-    Ids,
-    Ignore,
-    Json,
-    Learner,
-    Next,
-    Scale,
-    Seed,
-    Source,
-    Suspects,
-    Tables,
-    Target,
-    Task,
-    TimeLimit,
-    Unlabeled,
-    check_choice,
-    check_counts,
-    check_limit,
-    parse_sources,
-    read_word,
-    read_words,
-)
+from .options import OUTPUT, option
 from .reading import Given, describe_run, number_rows, read_given, read_tables
 from .streams import as_text, mark_work_done
 
@@ -65,55 +41,38 @@ OTHER_KINDS = (".xlsx", ".xlsm", ".xls", ".ods", ".json", ".feather", ".arrow", 
 WORKBOOKS = (".xlsx", ".xlsm")
 
 Output = Annotated[
-    Path | None,
-    typer.Option(
-        "-o",
-        "--output",
-        help="The copy (by default beside TABLE); - prints it.",
-        rich_help_panel=OUTPUT,
-        metavar="FILE",
-    ),
+    Path | None, option("The copy (by default beside TABLE); - prints it.", OUTPUT, "-o", "--output", metavar="FILE")
 ]
 
 
 def label(
-    tables: Tables,
-    target: Target,
-    unlabeled: Unlabeled = None,
-    id_column: Ids = None,
-    ignore: Ignore = None,
-    group: Group = None,
-    source: Source = None,
-    scale: Scale = "auto",
-    task: Task = "auto",
-    learner: Learner = "auto",
-    time_limit: TimeLimit = None,
-    seed: Seed = 0,
+    tables: asked.Tables,
+    target: asked.Target,
+    unlabeled: asked.Unlabeled = None,
+    id_column: asked.Ids = None,
+    ignore: asked.Ignore = None,
+    group: asked.Group = None,
+    source: asked.Source = None,
+    scale: asked.Scale = "auto",
+    task: asked.Task = "auto",
+    learner: asked.Learner = "auto",
+    time_limit: asked.TimeLimit = None,
+    seed: asked.Seed = 0,
     output: Output = None,
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Append the probability of every class.", rich_help_panel=OUTPUT)
-    ] = False,
+    probabilities: Annotated[bool, option("Append the probability of every class.", OUTPUT, "--probabilities")] = False,
     coverage: Annotated[
-        float | None,
-        typer.Option(
-            help="Append sets (for numbers: intervals) that hold the truth.", rich_help_panel=OUTPUT, metavar="SHARE"
-        ),
+        float | None, option("Append sets (for numbers: intervals) that hold the truth.", OUTPUT, metavar="SHARE")
     ] = None,
-    suspects: Suspects = 0,
-    next_: Next = 0,
-    model: Annotated[
-        Path | None,
-        typer.Option(help="Save the model for `kernelweave predict`.", rich_help_panel=OUTPUT, metavar="FILE"),
-    ] = None,
-    json_: Json = False,
+    suspects: asked.Suspects = 0,
+    next_: asked.Next = 0,
+    model: Annotated[Path | None, option("Save the model for `kernelweave predict`.", OUTPUT, metavar="FILE")] = None,
+    json_: asked.Json = False,
 ) -> None:
     """Fill in the empty cells of one column, and report how accurate the labels are.
 
     Example: kernelweave label patients.csv --target outcome
     """
-    unlabeled = read_word(unlabeled)
-    check_choice(task, TASKS, "--task")
-    check_choice(scale, SCALES, "--scale")
+    unlabeled = asked.read_word(unlabeled)
     out = output or _name_copy(tables[0], "labeled")
     record = out.with_name(out.name + ".json")
     is_printed = str(out) == STANDARD
@@ -124,16 +83,17 @@ def label(
     _check_outputs([*([] if is_printed else [out, record]), *([model] if model else [])], *tables)
     if model is not None:
         _check_skops()
-    options = LabelingOptions(
-        target=as_text(target),
-        task=task,
-        id_columns=tuple(read_words(id_column)),
-        ignore=tuple(read_words(ignore)),
-        group=read_word(group),
-        sources=parse_sources(read_words(source)),
+    options = asked.read_options(
+        LabelingOptions,
+        target=target,
+        id_column=id_column,
+        ignore=ignore,
+        group=group,
+        source=source,
         scale=scale,
-        seed=seed,
+        task=task,
         time_limit=time_limit,
+        seed=seed,
         learner=as_text(learner),
         probabilities=probabilities,
         coverage=coverage,
@@ -172,10 +132,10 @@ def label(
 
 def predict(
     model: Annotated[Path, typer.Argument(help="File that `kernelweave label --model` wrote.", metavar="MODEL")],
-    tables: Tables,
-    id_column: Ids = None,
+    tables: asked.Tables,
+    id_column: asked.Ids = None,
     output: Output = None,
-    json_: Json = False,
+    json_: asked.Json = False,
 ) -> None:
     """Fill in the target column of another table (or append it) with a saved model.
 
@@ -197,7 +157,7 @@ def predict(
         raise KernelweaveError(str(error), ErrorCode.BAD_MODEL) from None
     with show_stages() as on_stage:
         on_stage("reading the table", 0.0)
-        ids = read_words(id_column)
+        ids = asked.read_words(id_column)
         data, *others = read_tables(tables, ids)
         frame = join_tables(data, others, ids[0]).frame if others else data.frame()
         for note in data.notes:
@@ -235,12 +195,11 @@ def predict(
 
 def _check_numbers(options: LabelingOptions) -> None:
     """Refuse numbers that options cannot have."""
-    check_limit(options.time_limit)
     if options.coverage is not None and not 0 < options.coverage < 1:
         raise KernelweaveError(
             f"--coverage {options.coverage:g} is not a share between 0 and 1, such as 0.9.", ErrorCode.BAD_OPTION
         )
-    check_counts(seed=options.seed, suspects=options.suspects, next=options.next)
+    asked.check_counts(suspects=options.suspects, next=options.next)
 
 
 def _check_outputs(outputs: Sequence[Path], *inputs: Path) -> None:

@@ -5,18 +5,22 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from ..errors import ErrorCode, KernelweaveError
+from ..labeling.problem import ReadingOptions
 from .streams import as_text
+
+Options = TypeVar("Options", bound=ReadingOptions)
 
 COLUMNS, LEARNING, OUTPUT = "Columns", "Learning", "Output"
 TASKS, SCALES = ("auto", "classification", "regression"), ("auto", "block", "column", "none")
 
 
-def _option(text: str, panel: str, *names: str, metavar: str | None = None) -> Any:
+def option(text: str, panel: str, *names: str, metavar: str | None = None) -> Any:
+    """Return an option in one of the panels of the help, whose text says what the default is."""
     return typer.Option(*names, help=text, rich_help_panel=panel, metavar=metavar, show_default=False)
 
 
@@ -24,26 +28,26 @@ Tables = Annotated[
     list[Path],
     typer.Argument(help="CSV, TSV (also .gz), Parquet, .xlsx, .npz; - reads standard input.", metavar="TABLE"),
 ]
-Target = Annotated[str, _option("Column with the labels; empty cells have none.", COLUMNS, metavar="COLUMN")]
+Target = Annotated[str, option("Column with the labels; empty cells have none.", COLUMNS, metavar="COLUMN")]
 Unlabeled = Annotated[
-    str | None, _option("Text that marks unlabelled cells, beside empty ones.", COLUMNS, metavar="TEXT")
+    str | None, option("Text that marks unlabelled cells, beside empty ones.", COLUMNS, metavar="TEXT")
 ]
 Ids = Annotated[
-    list[str] | None, _option("Identifies rows; several tables are joined on it.", COLUMNS, "--id", metavar="COLUMN")
+    list[str] | None, option("Identifies rows; several tables are joined on it.", COLUMNS, "--id", metavar="COLUMN")
 ]
-Ignore = Annotated[list[str] | None, _option("Column to leave out.", COLUMNS, metavar="COLUMN")]
-Group = Annotated[str | None, _option("Cross-validation holds out whole groups.", COLUMNS, metavar="COLUMN")]
+Ignore = Annotated[list[str] | None, option("Column to leave out.", COLUMNS, metavar="COLUMN")]
+Group = Annotated[str | None, option("Cross-validation holds out whole groups.", COLUMNS, metavar="COLUMN")]
 Source = Annotated[
-    list[str] | None, _option("Columns (a,b or gene_*) with own kernels.", COLUMNS, metavar="NAME=COLUMNS")
+    list[str] | None, option("Columns (a,b or gene_*) with own kernels.", COLUMNS, metavar="NAME=COLUMNS")
 ]
-Scale = Annotated[str, _option("Of numbers: auto, block, column or none.", COLUMNS, metavar="HOW")]
-Task = Annotated[str, _option("auto, classification or regression.", LEARNING, metavar="TASK")]
-Learner = Annotated[str, _option("auto combines several; or one: SSMK, MKL, LapSVM, ...", LEARNING, metavar="NAME")]
-TimeLimit = Annotated[float | None, _option("Approximate time for learning.", LEARNING, metavar="SECONDS")]
-Seed = Annotated[int, _option("Of random numbers; 0 by default.", LEARNING, metavar="NUMBER")]
-Json = Annotated[bool, _option("Print the report as JSON.", OUTPUT, "--json")]
-Suspects = Annotated[int, _option("List so many doubtful given labels.", OUTPUT, metavar="N")]
-Next = Annotated[int, _option("List so many rows worth labelling next.", OUTPUT, "--next", metavar="N")]
+Scale = Annotated[str, option("Of numbers: auto, block, column or none.", COLUMNS, metavar="HOW")]
+Task = Annotated[str, option("auto, classification or regression.", LEARNING, metavar="TASK")]
+Learner = Annotated[str, option("auto combines several; or one: SSMK, MKL, LapSVM, ...", LEARNING, metavar="NAME")]
+TimeLimit = Annotated[float | None, option("Approximate time for learning.", LEARNING, metavar="SECONDS")]
+Seed = Annotated[int, option("Of random numbers; 0 by default.", LEARNING, metavar="NUMBER")]
+Json = Annotated[bool, option("Print the report as JSON.", OUTPUT, "--json")]
+Suspects = Annotated[int, option("List so many doubtful given labels.", OUTPUT, metavar="N")]
+Next = Annotated[int, option("List so many rows worth labelling next.", OUTPUT, "--next", metavar="N")]
 
 
 def read_words(words: Sequence[str] | None) -> list[str]:
@@ -75,6 +79,39 @@ def check_counts(**numbers: int) -> None:
             raise KernelweaveError(
                 f"--{name} {number} is negative; give a whole number, 0 or more.", ErrorCode.BAD_OPTION
             )
+
+
+def read_options(
+    kind: type[Options],
+    *,
+    target: str,
+    id_column: Sequence[str] | None,
+    ignore: Sequence[str] | None,
+    group: str | None,
+    source: Sequence[str] | None,
+    scale: str,
+    task: str,
+    time_limit: float | None,
+    seed: int,
+    **more: Any,
+) -> Options:
+    """Return how a table is read and learned from; refuse values that options cannot have."""
+    check_choice(task, TASKS, "--task")
+    check_choice(scale, SCALES, "--scale")
+    check_limit(time_limit)
+    check_counts(seed=seed)
+    return kind(
+        target=as_text(target),
+        task=task,
+        id_columns=tuple(read_words(id_column)),
+        ignore=tuple(read_words(ignore)),
+        group=read_word(group),
+        sources=parse_sources(read_words(source)),
+        scale=scale,
+        seed=seed,
+        time_limit=time_limit,
+        **more,
+    )
 
 
 def parse_sources(texts: Sequence[str]) -> dict[str, list[str]]:

@@ -60,14 +60,9 @@ def fill_labels(
 
     Parameters
     ----------
-    frame : pandas.DataFrame
-    cells : ndarray of str, shape (n_rows,)
-        The target column as text; blanks around a text do not count.
-    empty : ndarray of bool, shape (n_rows,)
-        Which of the cells are empty.
+    frame, cells, empty, on_stage
+        As in :func:`~kernelweave.labeling.problem.read_problem`; some cell must be empty.
     options : LabelingOptions
-    on_stage : callable
-        ``on_stage(text, share)`` shows what comes next and which share of the whole is done.
     """
     require_empty_cells(cells, empty, options.target)
     problem = read_problem(frame, cells, empty, options, on_stage)
