@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
     from .inspection.certificate import CertificateDisplay
+    from .inspection.comparison import compare_learners
     from .inspection.explain import explain
+    from .inspection.importance import column_importance
     from .inspection.influence import InfluenceDisplay
     from .inspection.kernel_weights import KernelWeightsDisplay
     from .inspection.label_map import LabelMapDisplay
@@ -105,6 +107,9 @@ __all__ = [
     # what a fitted model can tell
     "explain",
     "InfluenceDisplay",
+    # inspection
+    "compare_learners",
+    "column_importance",
     # what callbacks see
     "FitState",
     # files
@@ -165,6 +170,8 @@ _HOME = {
     "LabelMapDisplay": "inspection.label_map",
     "explain": "inspection.explain",
     "InfluenceDisplay": "inspection.influence",
+    "compare_learners": "inspection.comparison",
+    "column_importance": "inspection.importance",
     "FitState": "solvers.result",
     "write_report": "inspection.model_report",
     "save": "persistence",
