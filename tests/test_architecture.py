@@ -24,7 +24,6 @@ MAY_IMPORT = {
     "labeling": ("estimators", "kernels", "model_selection", "labels", "files", "errors"),
     "inspection": ("estimators", "kernels", "model_selection", "labels", "parameters", "warn", "report", "files"),
     "papers": ("estimators", "kernels", "model_selection", "datasets"),
-    "inspection": ("estimators", "kernels", "model_selection", "labels", "parameters", "warn", "report"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")
 MAY_IMPORT["__main__"] = ("cli",)

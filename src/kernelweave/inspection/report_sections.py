@@ -185,18 +185,13 @@ def _convergence(fit: FitEvidence) -> Iterator[Section]:
 def _suspects(fit: FitEvidence) -> Iterator[Section]:
     if not hasattr(fit.model, "suspect_labels") or fit.held_out.error is None:
         return
-    lines = tuple(
-        (
-            fit.name_row(each["row"]),
-            *(fit.name_label(each[key]) for key in ("given", "suggested")),
-            float(each["score"]),
-        )
-        for each in fit.model.suspect_labels(N_SUSPECTS)
-    )
+    lines: list[tuple[Cell, ...]] = []
+    for each in fit.model.suspect_labels(N_SUSPECTS):
+        given, suggested = fit.name_label(each["given"]), fit.name_label(each["suggested"])
+        lines.append((fit.name_row(each["row"]), given, suggested, float(each["score"])))
     text = "Given labels that models contradict which have not seen them, the most doubtful first. Some will be right."
-    yield Section(
-        "Doubtful labels", (text,), (), (Table("Look at these", ("row", "given", "suggested", "score"), lines),)
-    )
+    table = Table("Look at these first", ("row", "given", "suggested", "score"), tuple(lines))
+    yield Section("Doubtful labels", (text,), (), (table,))
 
 
 def _next_rows(fit: FitEvidence) -> Iterator[Section]:

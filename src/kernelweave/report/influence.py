@@ -11,7 +11,7 @@ from matplotlib.legend import Legend
 from matplotlib.patches import Patch
 from matplotlib.transforms import ScaledTranslation
 
-from .figures import COLORS
+from .style import COLORS
 
 HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++", "")  # so that sources differ in print too
 GREY = "#999999"
