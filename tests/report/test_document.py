@@ -39,6 +39,14 @@ def test_every_foreign_text_is_text():
     assert all(not name.startswith("on") for _, name, _ in found.attributes)
 
 
+def test_control_characters_are_visible():
+    shown = page(title="a\x1b[31m", sections=(Section("\x9b\u202e", ("\x00",), ("<svg><!-- kept --></svg>",)),))
+    assert "a\\x1b[31m" in shown
+    assert "\\x9b\\u202e" in shown
+    assert "\\x00" in shown
+    assert "<svg><!-- kept --></svg>" in shown
+
+
 def test_a_page_loads_nothing_and_runs_nothing():
     found = Reader(page(sections=(Section("a", ("text",)),)))
     links = [value for _, name, value in found.attributes if name in ("src", "href")]

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from rich.markup import escape
 
 from ..errors import ErrorCode, KernelweaveError
+from ..files import atomic_write
 from ..inspection.comparison import SIMPLEST, Comparison, compare_learners
 from ..inspection.peers import list_learners
 from ..labeling.problem import Problem, ReadingOptions, read_problem
@@ -17,6 +18,7 @@ from . import options as asked
 from .display import make_grid, open_console, print_json, show_columns, show_notes, show_stages
 from .harmless import harmless
 from .options import LEARNING, option
+from .page import check_page, compared_page, name_page
 from .reading import describe_run, read_given
 from .streams import mark_work_done
 
@@ -36,15 +38,17 @@ def compare(
     ] = None,
     time_limit: asked.TimeLimit = None,
     seed: asked.Seed = 0,
+    report_file: asked.Report = None,
     json_: asked.Json = False,
 ) -> None:
     """Compare all learners, and scikit-learn's, on the labelled rows of a table.
 
-    All have the same folds; a held-out row stays in training as an unlabelled one. No file is written.
+    All have the same folds; a held-out row stays in training as an unlabelled one. No file is written but --report.
 
     Example: kernelweave compare patients.csv --target outcome --time-limit 60
     """
     unlabeled = asked.read_word(unlabeled)
+    check_page(report_file, *tables)
     options = asked.read_options(
         ReadingOptions,
         target=target,
@@ -65,8 +69,11 @@ def compare(
     report = describe_run(tables, given.options, unlabeled) | problem.describe(given.options)
     report |= _describe(found) | {"seconds": round(problem.setup.clock.elapsed, 2)}
     report["warnings"] = [*given.notes, *problem.notes, *_note_limits(found)]
+    if report_file is not None:
+        atomic_write(report_file, compared_page(report))
     mark_work_done()
     print_json(report) if json_ else show_comparison(report)
+    name_page(report_file)
 
 
 def _compare(problem: Problem, target: str, names: list[str]) -> Comparison:
@@ -95,7 +102,7 @@ def _compare(problem: Problem, target: str, names: list[str]) -> Comparison:
         )
     except ValueError as error:
         raise KernelweaveError(f"{error} Label more rows.", ErrorCode.BAD_TARGET) from None
-    if found.status.name == "CALLBACK":  # Ctrl-C: half a comparison would mislead
+    if found.status.name == "SEARCH_STOPPED":  # Ctrl-C: half a comparison would mislead
         raise KeyboardInterrupt
     return found
 

@@ -13,6 +13,7 @@ from sklearn.base import clone
 from sklearn.feature_selection import f_classif, r_regression
 
 from ..errors import ErrorCode, KernelweaveError
+from ..files import atomic_write
 from ..inspection.importance import ColumnImportance, column_importance
 from ..labeling.encoder import column_positions, source_positions
 from ..labeling.job import LabelingOptions, learn_labels, list_rows, spread
@@ -22,6 +23,7 @@ from . import options as asked
 from .display import make_grid, open_console, print_json, show_columns, show_notes, show_rows, show_stages
 from .harmless import harmless
 from .options import OUTPUT, option
+from .page import check_page, learned_page, name_page
 from .reading import describe_run, number_rows, read_given
 from .streams import as_text, mark_work_done
 
@@ -48,17 +50,19 @@ def explain(
     next_: Annotated[
         int | None, option("How many rows to label next; 5 by default.", OUTPUT, "--next", metavar="N")
     ] = None,
+    report_file: asked.Report = None,
     json_: asked.Json = False,
 ) -> None:
     """Say which sources and columns decide, which labels are doubtful, which rows to label next.
 
     A column counts by how much the error on held-out rows rises when its cells are those of other rows. No file is
-    written.
+    written but --report.
 
     Example: kernelweave explain patients.csv --target outcome --id patient
     """
     asked.check_counts(columns=columns, suspects=suspects, next=next_ or 0)
     unlabeled = asked.read_word(unlabeled)
+    check_page(report_file, *tables)
     options = asked.read_options(
         LabelingOptions,
         target=target,
@@ -101,8 +105,11 @@ def explain(
         unit = float(np.nanstd(read_numbers(problem.cells, problem.empty, options.target, None))) or 1.0
         report |= _in_unit(report, unit)
     report["warnings"] = [*given.notes, *problem.notes, *result.notes, *notes]
+    if report_file is not None:
+        atomic_write(report_file, learned_page(given, problem.setup.X, result.model, report))
     mark_work_done()
     print_json(report) if json_ else show_explanation(report, columns)
+    name_page(report_file)
 
 
 def _slow_down(on_stage: Any) -> Any:

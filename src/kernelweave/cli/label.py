@@ -25,6 +25,7 @@ from . import options as asked
 from .display import as_json, print_json, print_note, show_report, show_stages
 from .harmless import harmless
 from .options import OUTPUT, option
+from .page import check_packages, learned_page, name_page
 from .reading import Given, describe_run, number_rows, read_given, read_tables
 from .streams import as_text, mark_work_done
 
@@ -66,6 +67,7 @@ def label(
     suspects: asked.Suspects = 0,
     next_: asked.Next = 0,
     model: Annotated[Path | None, option("Save the model for `kernelweave predict`.", OUTPUT, metavar="FILE")] = None,
+    report_file: asked.Report = None,
     json_: asked.Json = False,
 ) -> None:
     """Fill in the empty cells of one column, and report how accurate the labels are.
@@ -80,9 +82,11 @@ def label(
         raise KernelweaveError(
             "--json and the copy would both go to standard output; name the copy with -o.", ErrorCode.BAD_OPTION
         )
-    _check_outputs([*([] if is_printed else [out, record]), *([model] if model else [])], *tables)
+    _check_outputs([*([] if is_printed else [out, record]), *filter(None, (model, report_file))], *tables)
     if model is not None:
         _check_skops()
+    if report_file is not None:
+        check_packages()
     options = asked.read_options(
         LabelingOptions,
         target=target,
@@ -113,6 +117,9 @@ def label(
         if model is not None:
             about = {"target": options.target, "task": labeling.report["task"], "unlabeled": unlabeled}
             files.append((model, pack(labeling.model, **about)))
+        if report_file is not None:
+            X = encode(labeling.model[0], given.frame)
+            files.append((report_file, learned_page(given, X, labeling.model[-1], report)))
         filled = (given.table, options.target, labeling.values.tolist(), extra)
         copy = io.BytesIO()
         if is_printed:
@@ -128,6 +135,7 @@ def label(
         print_json(report)
     else:
         show_report(report, None if is_printed else out, model)
+    name_page(report_file)
 
 
 def predict(

@@ -46,6 +46,7 @@ Learner = Annotated[str, option("auto combines several; or one: SSMK, MKL, LapSV
 TimeLimit = Annotated[float | None, option("Approximate time for learning.", LEARNING, metavar="SECONDS")]
 Seed = Annotated[int, option("Of random numbers; 0 by default.", LEARNING, metavar="NUMBER")]
 Json = Annotated[bool, option("Print the report as JSON.", OUTPUT, "--json")]
+Report = Annotated[Path | None, option("Write a page to look at (HTML).", OUTPUT, "--report", metavar="FILE")]
 Suspects = Annotated[int, option("List so many doubtful given labels.", OUTPUT, metavar="N")]
 Next = Annotated[int, option("List so many rows worth labelling next.", OUTPUT, "--next", metavar="N")]
 

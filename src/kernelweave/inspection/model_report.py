@@ -85,24 +85,26 @@ def make_page(
     code : str
         How to repeat it.
     """
+    own = [section for make in SECTIONS for section in make(fit)]
+    last = [Section("How to repeat it", code=code)] if code else []
+    return render_page(
+        title=title,
+        lead=lead,
+        facts=tuple(list_facts(fit)),
+        cautions=(*cautions, *list_cautions(fit)),
+        sections=(*own, *sections, *last),
+    )
+
+
+def render_page(**parts: Any) -> str:
+    """Return a page of these parts of a :class:`Document`, with the day and the versions at its foot."""
     try:
         from ..report.document import render_document
     except ImportError as missing:
         raise ImportError(f"A report needs {missing.name}: pip install 'kernelweave[report]'") from missing
-    own = [section for make in SECTIONS for section in make(fit)]
-    last = Section("How to repeat it", code=code) if code else None
-    return render_document(
-        Document(
-            title=title,
-            lead=lead,
-            facts=tuple(list_facts(fit)),
-            cautions=(*cautions, *list_cautions(fit)),
-            sections=(*own, *sections, *([last] if last else [])),
-            footer=f"Made on {datetime.now(UTC).date()} with Python {platform.python_version()}, "
-            + ", ".join(f"{name} {version(name)}" for name in PACKAGES)
-            + ".",
-        )
-    )
+    versions = ", ".join(f"{name} {version(name)}" for name in PACKAGES)
+    footer = f"Made on {datetime.now(UTC).date()} with Python {platform.python_version()}, {versions}."
+    return render_document(Document(**parts, footer=footer))
 
 
 def _count_columns(X: Any) -> int:

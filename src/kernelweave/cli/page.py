@@ -1,0 +1,147 @@
+"""The pages of ``--report``: what a command learned, as one HTML file."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import ErrorCode, KernelweaveError
+from ..files import check_output
+from ..inspection.fit_evidence import read_evidence
+from ..inspection.model_report import make_page, render_page
+from ..labeling.tasks import read_classes, read_numbers
+from ..report.content import Fact, Section, Table, tabulate
+from .display import print_note
+from .reading import Given
+
+IMPORTANCE = {"name": "name", "importance": "rise of the error", "low": "from", "high": "to"}
+LEARNERS = {
+    "learner": "learner",
+    "error": "error",
+    "low": "from",
+    "high": "to",
+    "difference": "more than the best",
+    "difference_low": "from",
+    "difference_high": "to",
+    "seconds": "seconds",
+    "size": "size",
+    "status": "status",
+}
+
+
+def check_packages() -> None:
+    """Refuse a report before the work if what makes it is not installed."""
+    try:
+        import jinja2  # noqa: F401
+
+        from ..report import drawing  # noqa: F401
+    except ImportError as missing:
+        raise KernelweaveError(
+            f"--report needs {missing.name}: pip install 'kernelweave[report]'", ErrorCode.BAD_OPTION
+        ) from None
+
+
+def check_page(file: Path | None, *tables: Path) -> None:
+    """Refuse a page that cannot be made or written, before the work."""
+    if file is not None:
+        check_packages()
+        for table in tables:
+            check_output(file, table)
+
+
+def name_page(file: Path | None) -> None:
+    """Say where the page is, beside what is printed for people or programs."""
+    if file is not None:
+        print_note(f"The page to look at is {file}.")
+
+
+def learned_page(given: Given, X: np.ndarray, model: Any, report: dict[str, Any]) -> bytes:
+    """Return the page about the labels of a table, and about the model that fills them in.
+
+    Parameters
+    ----------
+    given : Given
+    X : ndarray of shape (n_rows, n_features)
+        The encoded rows.
+    model : ClassModel or NumberModel
+    report : dict
+        What the command prints, with the importance of columns if it is known.
+    """
+    target, has_classes = given.options.target, report["task"] == "classification"
+    lead = f"{report['table']}: {report['rows']:,} rows, of which {report['rows_labeled']:,} have a label."
+    if has_classes:
+        y, _ = read_classes(given.cells, given.empty, target, None)
+    else:
+        y = (read_numbers(given.cells, given.empty, target, None) - model.center) / model.unit
+        lead += f" Errors are in standard deviations of {target}: 1 is {model.unit:.4g}."
+    fit = read_evidence(model.learner, X, y, name_row=_row_namer(given), name_label=model.write_label)
+    more = {"cautions": report["warnings"], "sections": [*_importance_sections(report), _columns_section(report)]}
+    page = make_page(fit, f"{target}: what was learned", lead, **more, code=repeat_command(report))
+    return page.encode("utf-8", "backslashreplace")
+
+
+def compared_page(report: dict[str, Any]) -> bytes:
+    """Return the page about a comparison of learners."""
+    is_classes, n_labeled = report["task"] == "classification", report["rows_labeled"]
+    unit = "share of wrong classes" if is_classes else "root mean squared error"
+    table = tabulate("All learners under the same folds, the best first", report["learners"], LEARNERS)
+    best = next((each for each in report["learners"] if each["learner"] == report["best"]), None)
+    facts = (
+        [] if best is None else [Fact(str(best["learner"]), "has the smallest error", f"{best['error']:.3g}, {unit}")]
+    )
+    page = render_page(
+        title=f"{report['options']['target']}: learners compared",
+        lead=f"{report['table']}: {n_labeled:,} rows with a label, {report['rows'] - n_labeled:,} without.",
+        facts=tuple(facts),
+        cautions=tuple(report["warnings"]),
+        sections=(
+            Section("Learners", (report["advice"], f"The error is the {unit} on held-out rows."), (), (table,)),
+            _columns_section(report),
+            Section("How to repeat it", code=repeat_command(report)),
+        ),
+    )
+    return page.encode("utf-8", "backslashreplace")
+
+
+def repeat_command(report: dict[str, Any]) -> str:
+    """Return the command line that was given, and the versions with which it was run."""
+    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
+    return f"{shlex.join(['kernelweave', *sys.argv[1:]])}\n# {versions}"
+
+
+def _row_namer(given: Given) -> Any:
+    """Return how rows are called: by their identifiers if there are some, and by their number in the file."""
+    first = 1 if given.table.format == "parquet" else 2
+
+    def name_row(row: int) -> str:
+        identity = [str(given.frame[name].iloc[row]) for name in given.options.id_columns]
+        return f"{', '.join(identity)} (row {row + first})" if identity else str(row + first)
+
+    return name_row
+
+
+def _importance_sections(report: dict[str, Any]) -> list[Section]:
+    records = report.get("importance", [])
+    if not records:
+        return []
+    tables = tuple(
+        tabulate(f"{kind.capitalize()}s", [each for each in records if each["kind"] == kind], IMPORTANCE)
+        for kind in ("source", "column")
+        if any(each["kind"] == kind for each in records)
+    )
+    text = (
+        f"By how much the error of {report['explained']} on held-out rows rises when the cells of a column are those "
+        "of other rows, with a 95 % interval."
+    )
+    return [Section("Which columns decide", (text,), (), tables)]
+
+
+def _columns_section(report: dict[str, Any]) -> Section:
+    used, left_out = report["columns"]["used"], report["columns"]["left_out"]
+    tables = [Table("Used", ("column", "read as"), tuple(used.items()))]
+    tables += [Table("Left out", ("column", "why"), tuple(left_out.items()))] if left_out else []
+    return Section("Columns", (), (), tuple(tables))
