@@ -25,8 +25,15 @@ if TYPE_CHECKING:
     from .estimators.rkda import RKDAClassifier
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
+    from .inspection.certificate import CertificateDisplay
     from .inspection.explain import explain
     from .inspection.influence import InfluenceDisplay
+    from .inspection.kernel_weights import KernelWeightsDisplay
+    from .inspection.label_map import LabelMapDisplay
+    from .inspection.leaderboard import LeaderboardDisplay
+    from .inspection.model_report import write_report
+    from .inspection.path import PathDisplay
+    from .inspection.reliability import ReliabilityDisplay
     from .kernels.cluster import ClusterKernel, DiffusionKernel
     from .kernels.forest import ForestKernel
     from .kernels.groups import one_kernel_per_group
@@ -90,10 +97,18 @@ __all__ = [
     "labeled_scorer",
     # what a fitted model can tell
     "explain",
+    # plots
+    "KernelWeightsDisplay",
+    "CertificateDisplay",
+    "PathDisplay",
+    "LeaderboardDisplay",
+    "ReliabilityDisplay",
+    "LabelMapDisplay",
     "InfluenceDisplay",
     # what callbacks see
     "FitState",
     # files
+    "write_report",
     "save",
     "load",
 ]
@@ -143,8 +158,15 @@ _HOME = {
     "SemiSupervisedCalibration": "model_selection",
     "labeled_scorer": "model_selection",
     "explain": "inspection.explain",
+    "KernelWeightsDisplay": "inspection.kernel_weights",
+    "CertificateDisplay": "inspection.certificate",
+    "PathDisplay": "inspection.path",
+    "LeaderboardDisplay": "inspection.leaderboard",
+    "ReliabilityDisplay": "inspection.reliability",
+    "LabelMapDisplay": "inspection.label_map",
     "InfluenceDisplay": "inspection.influence",
     "FitState": "solvers.result",
+    "write_report": "inspection.model_report",
     "save": "persistence",
     "load": "persistence",
 }

@@ -1,16 +1,22 @@
 """Cross-validation, grids, pipelines and scores, on rows of which some have no label."""
 
+import warnings
+
 import numpy as np
 import pytest
 from common.estimators import assert_close, cases, fitted, labeled_sample, outputs, sample
-from sklearn.metrics import accuracy_score, r2_score
+from sklearn.calibration import CalibrationDisplay
+from sklearn.ensemble import VotingClassifier
+from sklearn.inspection import permutation_importance
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import PrecisionRecallDisplay, RocCurveDisplay, accuracy_score, get_scorer, r2_score
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.model_selection import GridSearchCV, cross_val_predict, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
-from kernelweave import RBF, Linear, Precomputed, SemiSupervisedSplit
+from kernelweave import RBF, Linear, Precomputed, RKDAClassifier, SemiSupervisedCalibration, SemiSupervisedSplit
 from kernelweave.model_selection import labeled_scorer
 
 FOLDS = SemiSupervisedSplit(2, random_state=0)
@@ -28,6 +34,46 @@ def test_scores_of_folds_are_those_of_labelled_rows(case):
         assert score == pytest.approx(case.model().fit(X[train], y[train]).score(X[test], y[test]))
     measure = labeled_scorer("accuracy" if case.task == "classes" else "r2")
     np.testing.assert_allclose(cross_val_score(case.model(), X, y, cv=FOLDS, scoring=measure), scores)
+
+
+@cases("classes")
+def test_every_classifier_has_probabilities_or_says_who_has_them_for_tools_that_need_them(case):
+    X, y = (labeled_sample if case.needs_labels else sample)(case, n_classes=3)
+    model = case.model()
+    if not hasattr(model, "predict_proba"):
+        assert f"``SemiSupervisedCalibration({case.name}())`` has ``predict_proba``" in " ".join(model.__doc__.split())
+        model = SemiSupervisedCalibration(model, cv=2, min_labels=2, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # so few labels may be no better than chance
+        probabilities = model.fit(X, y).predict_proba(X)
+    known = np.isin(y, model.classes_)
+    assert probabilities.shape == (len(X), 3)
+    assert np.isfinite(get_scorer("neg_log_loss")(model, X[known], y[known]))
+    assert 0.5 < get_scorer("roc_auc_ovr")(model, X[known], y[known]) <= 1.0
+
+
+@pytest.fixture(scope="module")
+def calibrated():
+    """A classifier without probabilities that has been given some, and rows of two classes, all labelled."""
+    rng = np.random.default_rng(0)
+    y = np.arange(60) % 2
+    X = rng.normal(size=(60, 2)) + 2.0 * y[:, None] * [1.0, 0.0]
+    model = SemiSupervisedCalibration(RKDAClassifier(RBF()), cv=2, random_state=0)
+    return model.fit(X, np.where(np.arange(60) < 30, y, -1)), X, y
+
+
+def test_scikit_learns_tools_take_calibrated_classifiers(calibrated):
+    model, X, y = calibrated
+    assert cross_val_predict(model, X, y, cv=2, method="predict_proba").shape == (60, 2)
+    importance = permutation_importance(model, X, y, scoring="roc_auc", n_repeats=2, random_state=0)
+    assert importance.importances_mean.argmax() == 0
+    assert VotingClassifier([("one", model), ("two", LogisticRegression())], voting="soft").fit(X, y).score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("display", [RocCurveDisplay, PrecisionRecallDisplay, CalibrationDisplay])
+def test_scikit_learns_plots_take_calibrated_classifiers(display, calibrated):
+    axes = pytest.importorskip("matplotlib.figure").Figure().add_subplot()
+    assert display.from_estimator(*calibrated, ax=axes).ax_ is axes
 
 
 def agreement(model, X, y):

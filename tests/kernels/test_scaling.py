@@ -1,10 +1,18 @@
 import numpy as np
 import pytest
+from scipy import sparse
 from scipy.stats import skew, yeojohnson
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelweave.kernels.scaling import MAX_POWER, MIN_FLAG_VARIANCE, ColumnScaler, PowerScaler, skewed_columns
+from kernelweave.kernels.scaling import (
+    MAX_POWER,
+    MIN_FLAG_VARIANCE,
+    BlockScaler,
+    ColumnScaler,
+    PowerScaler,
+    skewed_columns,
+)
 
 
 def columns(seed=0, n=300):
@@ -37,6 +45,24 @@ def test_a_rare_flag_is_not_blown_up_and_a_constant_column_is_zero():
 def test_small_variances_may_count_as_a_given_one():
     X = columns()[:, :1] * 1e-3
     assert ColumnScaler(min_variance=1.0).fit(X).transform(X).std() == pytest.approx(X.std())
+
+
+def test_a_block_keeps_the_proportions_of_its_columns():
+    X = np.random.default_rng(0).normal(size=(30, 4)) * [1, 2, 3, 0.1]
+    Z = BlockScaler(variance=2.0).fit_transform(X)
+    np.testing.assert_allclose(Z.var(axis=0).sum(), 2.0)
+    np.testing.assert_allclose(np.diff(Z, axis=0) / np.diff(X, axis=0), 1 / BlockScaler(2.0).fit(X).scale_)
+    np.testing.assert_allclose(BlockScaler().fit_transform(X).var(axis=0).sum(), 4.0)
+    np.testing.assert_array_equal(BlockScaler().fit_transform(np.ones((3, 2))), 0)
+
+
+@pytest.mark.parametrize("scaler", [BlockScaler(), ColumnScaler(), PowerScaler()])
+def test_sparse_rows_are_scaled_as_dense_ones_but_not_fitted(scaler):
+    X = np.random.default_rng(0).lognormal(size=(30, 3)) * (np.arange(90).reshape(30, 3) % 4 > 0)
+    thin = sparse.csr_array(X)
+    np.testing.assert_array_equal(scaler.fit(X).transform(thin), scaler.transform(X))
+    with pytest.raises(TypeError, match="Sparse data was passed"):
+        scaler.fit(thin)
 
 
 def test_skewed_columns_are_those_of_more_than_two_values():
@@ -84,6 +110,6 @@ def test_outliers_in_the_training_rows_do_no_harm():
     assert np.abs(powered[:, 1]).max() <= MAX_POWER
 
 
-@parametrize_with_checks([ColumnScaler(), PowerScaler()])
+@parametrize_with_checks([BlockScaler(), ColumnScaler(), PowerScaler()])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)

@@ -134,6 +134,9 @@ def test_numbers_are_filled_with_an_interval_that_covers():
     assert done.report["interval_radius"] == pytest.approx((high - low)[0] / 2, abs=0.1)
     assert done.report["errors"]["kernelweave"]["rmse"] < 0.2 * done.report["errors"]["mean"]["rmse"]
     assert done.report["leaderboard"][0]["error"] == pytest.approx(done.report["errors"]["kernelweave"]["rmse"])
+    stated, printed = done.model[-1].learner.error_, done.report["errors"]["kernelweave"]
+    unit = printed["rmse"] / stated.value
+    np.testing.assert_allclose(printed["interval"], [unit * stated.low, unit * stated.high])
     again = done.model.predict(pd.DataFrame({"x": x.astype(str)}))
     np.testing.assert_allclose(again[empty], done.values[empty].astype(float), atol=0.051)  # one decimal, as given
     half = fill(frame, cells, empty, coverage=0.5)

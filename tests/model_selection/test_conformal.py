@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
 
-from kernelweave.model_selection.conformal import class_sets, conformal_threshold, number_intervals
+from kernelweave.model_selection.conformal import (
+    class_sets,
+    conformal_threshold,
+    number_intervals,
+    weighted_threshold,
+)
 
 N_DRAWS = 4000
 
@@ -53,6 +58,28 @@ def test_sets_of_classes_cover_whatever_the_model(wrong):
     # the only excess beyond the rank is that of sets that were empty: none here where many classes are allowed
     if wrong == 1.0:
         assert np.mean(covered) < 25 / 31 + standard_errors(0.8)
+
+
+@pytest.mark.parametrize("n, coverage", [(9, 0.9), (8, 0.9), (25, 0.8), (100, 0.5)])
+def test_scores_that_count_alike_have_the_threshold_of_their_rank(n, coverage):
+    scores = np.random.default_rng(n).normal(size=n)
+    for count in (1.0, 0.3, 7.0):
+        assert weighted_threshold(scores, np.full(n, count), count, coverage) == conformal_threshold(scores, coverage)
+
+
+def test_sets_cover_where_classes_have_other_shares_than_among_the_known_rows():
+    rng = np.random.default_rng(5)
+    known_shares, shares = np.array([0.5, 0.5]), np.array([0.9, 0.1])
+    covered = {"with ratios": [], "without": []}
+    for _ in range(N_DRAWS):
+        codes = np.append(rng.random(40) < known_shares[1], rng.random() < shares[1]).astype(int)
+        scores = rng.exponential(np.where(codes == 0, 1.0, 0.1))  # the class that is frequent now is the hard one
+        P = np.column_stack([np.exp(-scores), 1 - np.exp(-scores)])
+        P[codes == 1] = P[codes == 1, ::-1]
+        for name, ratios in {"with ratios": shares / known_shares, "without": None}.items():
+            covered[name].append(class_sets(P[40:], P[:40], codes[:40], 0.8, ratios)[0, codes[40]])
+    assert np.mean(covered["with ratios"]) > 0.8 - standard_errors(0.8)
+    assert np.mean(covered["without"]) < 0.8 - standard_errors(0.8)
 
 
 def test_sets_by_true_probabilities_have_the_fewest_classes():

@@ -174,6 +174,22 @@ def test_predictions_and_complete_labels_pass_in_silence(rows):
         guards.check_callers(3, np.array([0, 1]))
 
 
+def test_unlabelled_rows_that_cross_val_predict_would_number_as_a_class_are_refused():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.where(np.arange(60) < 40, np.arange(60) % 2, -1)
+    X[:, 0] += 3.0 * (np.arange(60) % 2)
+    for model in (MODEL, make_pipeline(StandardScaler(), MODEL), SemiSupervisedCalibration(MODEL)):
+        with pytest.raises(ValueError, match=r"cross_val_predict takes the unlabelled rows.*out_of_fold in its place"):
+            cross_val_predict(model, X, y, cv=FOLDS, method="predict_proba")
+        assert cross_val_predict(model, X[:40], y[:40], cv=FOLDS, method="predict_proba").shape[0] == 40
+
+
+def test_minus_one_that_is_a_class_may_be_numbered():
+    X, y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 3 - 1
+    assert cross_val_predict(NearestMean(), X, y, cv=FOLDS, method="decision_function").shape == (60, 3)
+    model = HarmonicClassifier(n_neighbors=5, unlabeled=None)
+    assert cross_val_predict(model, X, y, cv=FOLDS, method="predict_proba").shape == (60, 3)
+
+
 class HidesHalf(NearestMean):
     """Knows all labels, and hides some of them from the estimator inside."""
 

@@ -3,7 +3,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from kernelweave.report.figures import COLORS, draw, series
+from kernelweave.report.figures import draw, series
+from kernelweave.report.style import COLORS
 
 ITEM = {"name": "figure 1", "rows": ["10", "100", "110"], "methods": ["one", "two"]}
 LINE = {"title": "Means <of> errors", "x_label": "labels", "y_label": "error", "x": None, "y": "e", "style": "line"}

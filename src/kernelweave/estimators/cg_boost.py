@@ -171,6 +171,8 @@ class CGBoostClassifier(KernelClassifier):
     ``column_scale="std"`` had the lowest mean error with each norm (``benchmarks/column_scale``). For more than
     two classes each class is separated from the rest; the problems share every kernel block.
 
+    ``SemiSupervisedCalibration(CGBoostClassifier())`` has ``predict_proba``, calibrated on held-out rows.
+
     References
     ----------
     J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.

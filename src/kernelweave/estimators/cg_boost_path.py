@@ -173,6 +173,10 @@ class CGBoostClassifierCV(KernelClassifier):
     history_, n_iter_, dual_coef_, candidates_, library_, n_features_in_, feature_names_in_
         Of the model at ``C_``, as in :class:`CGBoostClassifier`.
 
+    Notes
+    -----
+    ``SemiSupervisedCalibration(CGBoostClassifierCV())`` has ``predict_proba``, calibrated on held-out rows.
+
     References
     ----------
     J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.

@@ -80,6 +80,8 @@ class LapSVMClassifier(KernelClassifier):
     -----
     With ``ratio=0`` and ``scale=None`` it is scikit-learn's ``SVC``. More than two classes: each against the rest.
 
+    ``SemiSupervisedCalibration(LapSVMClassifier())`` has ``predict_proba``, calibrated on held-out rows.
+
     References
     ----------
     V. Sindhwani, P. Niyogi, M. Belkin. Beyond the point cloud: from transductive to semi-supervised learning. ICML

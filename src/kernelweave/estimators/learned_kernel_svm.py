@@ -79,6 +79,8 @@ class LearnedKernelClassifier(KernelClassifier):
     More than two classes: each against the rest, on one kernel. ``decision_function(X, split=True)`` splits the value
     into what label-aware vectors, eigenvectors and each whole kernel add.
 
+    ``SemiSupervisedCalibration(LearnedKernelClassifier())`` has ``predict_proba``, calibrated on held-out rows.
+
     References
     ----------
     Q. Wang, K. Zhang, G. Jiang, I. Marsic. Improving semi-supervised target alignment via label-aware base kernels.

@@ -142,8 +142,10 @@ class MKLClassifier(KernelClassifier):
     Notes
     -----
     The hinge is SM1, the squared hinge SM2, and ``C="learned"`` SM2_C of the RKDA paper's Table 1. All kernels are kept
-    in memory; a fit that would exceed it raises MemoryError. Probabilities come from scikit-learn's
-    ``CalibratedClassifierCV``.
+    in memory; a fit that would exceed it raises MemoryError.
+
+    ``SemiSupervisedCalibration(MKLClassifier())`` has ``predict_proba``, calibrated on held-out rows; where all rows
+    are labelled, so has scikit-learn's ``CalibratedClassifierCV``.
 
     References
     ----------

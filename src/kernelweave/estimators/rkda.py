@@ -130,6 +130,8 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     ``"learned"`` (13 on BCI, 3 on COIL20), and 0.2 points less on the paper's nine sets. The paper's (19)-(23) lose the
     1/m of (14); the ridge here is that of :math:`M` above.
 
+    ``SemiSupervisedCalibration(RKDAClassifier())`` has ``predict_proba``, calibrated on held-out rows.
+
     References
     ----------
     J. Ye, J. Chen, S. Ji. Discriminant kernel and regularization parameter learning via semidefinite programming. ICML

@@ -135,6 +135,8 @@ class SSMKClassifier(KernelClassifier):
     columns are scaled by default; ``column_scale=None`` gives the printed problem. Coefficients always multiply the raw
     kernel. For more than two classes each class is separated from the rest; the problems share every kernel block.
 
+    ``SemiSupervisedCalibration(SSMKClassifier())`` has ``predict_proba``, calibrated on held-out rows.
+
     References
     ----------
     J. Bi, G. Fung, M. Dundar, R. B. Rao. Semi-supervised mixture of kernels via LPBoost methods. ICDM 2005.

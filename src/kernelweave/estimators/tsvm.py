@@ -114,6 +114,8 @@ class TSVMClassifier(KernelClassifier):
     shrinks them towards equal ones. Where they differ by more, labels were not drawn at random, and the shares are
     those that explain the difference; a warning says so where they are far from those of the labels.
 
+    ``SemiSupervisedCalibration(TSVMClassifier())`` has ``predict_proba``, calibrated on held-out rows.
+
     References
     ----------
     R. Collobert, F. Sinz, J. Weston, L. Bottou. Large scale transductive SVMs. JMLR 7, 2006.
@@ -255,6 +257,8 @@ class TSVMMKLClassifier(KernelClassifier):
     The paper's normaliser :math:`a_k` is the trace; with ``scale="trace"`` it is the trace of the centred kernel over
     the number of rows, so that ``C`` here is the paper's divided by that number. Use few kernels with mild
     deformations: the margin, which determines the weights, favours strong ones.
+
+    ``SemiSupervisedCalibration(TSVMMKLClassifier())`` has ``predict_proba``, calibrated on held-out rows.
 
     References
     ----------

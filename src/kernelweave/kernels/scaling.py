@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.sparse import issparse
 from scipy.stats import skew
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.preprocessing import PowerTransformer
@@ -65,9 +66,44 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: ArrayLike) -> Floats:
         """Return the scaled columns."""
-        check_is_fitted(self)
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = _read_new_rows(self, X)
         return (rows - self.origin_ - self.mean_) / self.scale_
+
+
+class BlockScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Columns of one unit, with one shift and one factor for all, so that what they differ by is kept.
+
+    Parameters
+    ----------
+    variance : float, optional
+        What the variances of all columns add up to; their number by default.
+    min_variance : float, default=0
+        A smaller sum of variances counts as this one, so that rare values do not become large.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.kernels.scaling import BlockScaler
+    >>> BlockScaler().fit_transform(np.array([[0.0, 10.0], [4.0, 12.0], [8.0, 14.0]])).var(axis=0).round(3)
+    array([1.6, 0.4])
+    """
+
+    def __init__(self, variance: float | None = None, min_variance: float = 0.0) -> None:
+        self.variance = variance
+        self.min_variance = min_variance
+
+    def fit(self, X: ArrayLike, y: Any = None) -> Self:
+        """Find the mean of all values, and the sum of the variances."""
+        rows: Floats = validate_data(self, X, dtype=np.float64)
+        self.mean_ = float(rows.mean())
+        spread = max(float((rows - rows[:1]).var(axis=0).sum()), self.min_variance)
+        total = rows.shape[1] if self.variance is None else self.variance
+        self.scale_ = float(np.sqrt(spread / total)) if spread > 0 else 1.0
+        return self
+
+    def transform(self, X: ArrayLike) -> Floats:
+        """Return the scaled columns."""
+        return (_read_new_rows(self, X) - self.mean_) / self.scale_
 
 
 class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -115,8 +151,7 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def transform(self, X: ArrayLike) -> Floats:
         """Return the columns after their powers, scaled, and outliers cut off."""
-        check_is_fitted(self)
-        rows: Floats = validate_data(self, X, dtype=np.float64, reset=False)
+        rows = _read_new_rows(self, X)
         standard = self.scaler_.transform(rows)
         out = rows.copy() if self.keep_scale else standard
         if len(self.skewed_):
@@ -126,6 +161,13 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     def _powers(self, standard: Floats) -> Floats:
         return np.asarray(self.power_.transform(_bounded(standard[:, self.skewed_])), dtype=np.float64)
+
+
+def _read_new_rows(scaler: BaseEstimator, X: ArrayLike) -> Floats:
+    """Return new rows as an array; they may be sparse though those of the fit were not."""
+    check_is_fitted(scaler)
+    rows = validate_data(scaler, X, dtype=np.float64, reset=False, accept_sparse="csr")
+    return np.asarray(rows.toarray() if issparse(rows) else rows)
 
 
 def skewed_columns(standard: Floats) -> NDArray[np.intp]:

@@ -6,25 +6,24 @@ levels of a categorical column together count as one.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 from ..errors import ErrorCode, KernelweaveError
-from ..kernels.scaling import ColumnScaler
+from ..kernels.scaling import BlockScaler, ColumnScaler
 from . import cells
 from .base import list_names
 from .columns import ColumnPlan, min_level_rows
 
-__all__ = ["MAX_NUMBER", "BlockScaler", "TableReader", "make_encoder", "source_positions"]
+__all__ = ["MAX_NUMBER", "TableReader", "make_encoder", "source_positions"]
 
 Floats = NDArray[np.float64]
 
@@ -124,24 +123,3 @@ class TableReader(TransformerMixin, BaseEstimator):
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         return np.array([recipe["name"] for recipe in self.recipes], dtype=object)
-
-
-class BlockScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
-    """Columns of one unit, with one shift and one factor for all, such that their variances add up to `variance`.
-
-    A sum of variances below `min_variance` counts as `min_variance`, so that rare values do not become large.
-    """
-
-    def __init__(self, variance: float = 1.0, min_variance: float = 0.0) -> None:
-        self.variance = variance
-        self.min_variance = min_variance
-
-    def fit(self, X: ArrayLike, y: Any = None) -> BlockScaler:
-        X = np.asarray(X, dtype=np.float64)
-        self.n_features_in_, self.mean_ = X.shape[1], float(X.mean())
-        spread = max(float((X - X[:1]).var(axis=0).sum()), self.min_variance)
-        self.scale_ = math.sqrt(spread / self.variance) if spread > 0 else 1.0
-        return self
-
-    def transform(self, X: ArrayLike) -> Floats:
-        return (np.asarray(X, dtype=np.float64) - self.mean_) / self.scale_

@@ -161,8 +161,9 @@ def _read_numbers(given: np.ndarray, name: str) -> np.ndarray:
 def _number_errors(learner: Any, truth: np.ndarray, unit: float) -> dict[str, dict[str, Any]]:
     """Return the errors on held-out rows of the learner, and of the mean of all given numbers, which is 0 here."""
     errors = {}
-    for method, predicted in ((OURS, learner.oof_predictions_), ("mean", np.zeros(len(truth)))):
-        error = number_error(predicted - truth, np.ones(len(truth)))
+    mean = np.zeros(len(truth))
+    of_mean = number_error(mean - truth, np.ones(len(truth)))
+    for method, predicted, error in ((OURS, learner.oof_predictions_, learner.error_), ("mean", mean, of_mean)):
         errors[method] = {
             "rmse": unit * error.value,
             "interval": [unit * error.low, unit * error.high],

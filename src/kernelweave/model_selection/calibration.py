@@ -92,6 +92,26 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
     ----------
     J. Platt, Probabilistic outputs for support vector machines, Advances in Large Margin Classifiers, 1999.
     C. Guo, G. Pleiss, Y. Sun, K. Weinberger, On calibration of modern neural networks, ICML, 2017.
+
+    Examples
+    --------
+    It stands wherever scikit-learn asks for probabilities. Cross-validation of partly labelled rows is that of
+    :func:`kernelweave.model_selection.out_of_fold`, or has ``cv=SemiSupervisedSplit()``.
+
+    >>> import numpy as np
+    >>> from sklearn.datasets import make_moons
+    >>> from sklearn.inspection import permutation_importance
+    >>> from sklearn.model_selection import cross_val_score
+    >>> from kernelweave import LapSVMClassifier, SemiSupervisedCalibration, SemiSupervisedSplit
+    >>> X, moon = make_moons(120, noise=0.2, random_state=0)
+    >>> y = np.where(np.arange(120) < 40, moon, -1)  # 40 labels, 80 unlabelled rows
+    >>> model = SemiSupervisedCalibration(LapSVMClassifier(), random_state=0).fit(X, y)
+    >>> model.predict_proba(X[:2]).shape
+    (2, 2)
+    >>> loss = -cross_val_score(model, X, y, cv=SemiSupervisedSplit(2, random_state=0), scoring="neg_log_loss")
+    >>> importance = permutation_importance(model, X[40:], moon[40:], scoring="roc_auc", n_repeats=2, random_state=0)
+    >>> bool(loss.mean() < 1.0), bool(importance.importances_mean.min() > 0.05)
+    (True, True)
     """
 
     def __init__(

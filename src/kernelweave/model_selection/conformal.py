@@ -12,6 +12,10 @@ coverage, and every label is in it.
 
 - Classes: :math:`s = 1 - p_y`. Among all sets of that coverage, those by true probabilities have the fewest classes in
   the mean (Sadinle et al. 2019). A set that would be empty holds the most probable class, which only adds coverage.
+- Classes in other shares than those of the known rows: a known row of class k counts :math:`r_k` times, with r the
+  ratio of the shares, and so does the new row where k is tried for it. k is in the set if its score is at most the
+  smallest :math:`\tau` with :math:`\sum_{i:\, s_i \le \tau} r_{y_i} \ge c\,(\sum_i r_{y_i} + r_k)` (Podkopaev and
+  Ramdas 2021; Tibshirani et al. 2019).
 - Numbers: :math:`s = |y - \hat y|`, hence :math:`\hat y \pm s_{(r)}`.
 
 Out-of-fold scores are those of several models, each fitted with fewer labels than the one that predicts new rows; the
@@ -40,12 +44,15 @@ J. Lei, M. G'Sell, A. Rinaldo, R. Tibshirani, L. Wasserman, Distribution-free pr
 JASA 113, 2018.
 M. Sadinle, J. Lei, L. Wasserman, Least ambiguous set-valued classifiers with bounded error levels, JASA 114, 2019.
 Y. Romano, M. Sesia, E. Candès, Classification with valid and adaptive coverage, NeurIPS, 2020.
+R. Tibshirani, R. Barber, E. Candès, A. Ramdas, Conformal prediction under covariate shift, NeurIPS, 2019.
+A. Podkopaev, A. Ramdas, Distribution-free uncertainty quantification for classification under label shift, UAI, 2021.
 R. Barber, E. Candès, A. Ramdas, R. Tibshirani, Predictive inference with the jackknife+, Annals of Statistics 49, 2021.
 """
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +87,25 @@ def conformal_threshold(scores: Floats, coverage: float) -> float:
     return float(np.partition(scores, rank - 1)[rank - 1]) if rank <= len(scores) else math.inf
 
 
-def class_sets(probabilities: Floats, known: Floats, codes: Rows, coverage: float = 0.9) -> NDArray[np.bool_]:
+def weighted_threshold(scores: Floats, counts: Floats, own: float, coverage: float) -> float:
+    """The same where a known score counts ``counts`` times, and that of the new row ``own`` times.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> weighted_threshold(np.array([1.0, 2.0, 3.0]), np.array([6.0, 2.0, 1.0]), 1.0, 0.8)
+    2.0
+    """
+    order = np.argsort(scores, kind="stable")
+    reached = np.cumsum(counts[order])
+    needed = coverage * (float(counts.sum()) + own) * (1.0 - ROUNDING)
+    place = int(np.searchsorted(reached, needed))
+    return float(scores[order[place]]) if place < len(scores) else math.inf
+
+
+def class_sets(
+    probabilities: Floats, known: Floats, codes: Rows, coverage: float = 0.9, ratios: Floats | None = None
+) -> NDArray[np.bool_]:
     """Sets of classes, one for each row, that hold the true class with probability `coverage` or more.
 
     Parameters
@@ -92,6 +117,8 @@ def class_sets(probabilities: Floats, known: Floats, codes: Rows, coverage: floa
     codes : ndarray of shape (n_known,)
         Their class numbers.
     coverage : float, default=0.9
+    ratios : ndarray of shape (n_classes,), optional
+        Share of each class among the rows that are to get a set, over that among the known rows.
 
     Returns
     -------
@@ -107,7 +134,10 @@ def class_sets(probabilities: Floats, known: Floats, codes: Rows, coverage: floa
            [ True,  True]])
     """
     scores = 1.0 - known[np.arange(len(codes)), codes]
-    sets = 1.0 - probabilities <= conformal_threshold(scores, coverage)
+    threshold: Any = conformal_threshold(scores, coverage)
+    if ratios is not None and np.ptp(ratios):
+        threshold = np.array([weighted_threshold(scores, ratios[codes], own, coverage) for own in ratios])
+    sets = 1.0 - probabilities <= threshold
     sets[np.arange(len(sets)), probabilities.argmax(axis=1)] = True
     return sets
 

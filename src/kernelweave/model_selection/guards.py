@@ -3,6 +3,8 @@
 scikit-learn takes the marker of unlabelled rows for a class where it reads y itself:
 
 - ``CalibratedClassifierCV`` calibrates probabilities with unlabelled rows as a class of its own. This is refused.
+- ``cross_val_predict`` with another method than ``"predict"`` numbers the values of y, the marker among them, and the
+  estimator learns it as a class. This is refused.
 - ``cross_val_score``, ``GridSearchCV`` and the like, with a splitter that puts unlabelled rows into test parts and a
   scorer that does not leave them out, count them as errors. This is warned of. `score` of this package's estimators and
   :func:`labeled_scorer` leave them out.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from collections.abc import Iterator, Mapping
 from types import FrameType
 from typing import Any
@@ -28,7 +31,7 @@ from sklearn.utils import _safe_indexing as take  # in scikit-learn's public ref
 from ..labels import is_unlabeled
 from ..warn import warn_caller
 from .scorers import is_labeled_scorer
-from .semi_supervised import named_markers, takes_unlabeled
+from .semi_supervised import innermost, named_markers, takes_unlabeled
 from .splits import SKLEARN
 
 CALIBRATION = os.path.join(SKLEARN, "calibration.py")
@@ -46,13 +49,17 @@ def check_callers(n_unlabeled: int, classes: Any) -> None:
     classes : ndarray of shape (n_classes,) or None
         The classes of the others; None for numbers.
     """
+    predicting: Mapping[str, Any] = {}
     for frame in _frames():
         file = frame.f_code.co_filename
+        if file == VALIDATION and frame.f_code.co_name == "cross_val_predict":
+            predicting = frame.f_locals
         is_calibration = file == CALIBRATION
         if is_calibration or (file == VALIDATION and frame.f_code.co_name == "_fit_and_score"):
             caller = frame.f_locals
             if n_unlabeled or takes_unlabeled(caller.get("estimator")):  # else -1 may be a class of y
                 (_refuse_calibration if is_calibration else _warn_of_scores)(caller, classes)
+    _refuse_numbered(predicting)  # at last: calibration predicts, too, and has the better advice
 
 
 def _frames() -> Iterator[FrameType]:
@@ -68,6 +75,25 @@ def _refuse_calibration(caller: Mapping[str, Any], classes: Any) -> None:
             "CalibratedClassifierCV takes the unlabelled rows of y for a class, so its probabilities would be wrong. "
             "Use kernelweave.SemiSupervisedCalibration in its place, which fits on all rows and calibrates on labelled "
             "ones; or pass the labelled rows only."
+        )
+
+
+def _refuse_numbered(caller: Mapping[str, Any]) -> None:
+    numbering, estimator = caller.get("le"), caller.get("estimator")
+    if numbering is None or not takes_unlabeled(estimator):
+        return
+    unlabeled = getattr(innermost(estimator), "unlabeled", None)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the fit says what is to be said of y
+            wrong = is_unlabeled(numbering.inverse_transform(caller["y"]), unlabeled=unlabeled).any()
+    except (TypeError, ValueError):
+        return
+    if wrong:
+        raise ValueError(
+            f"cross_val_predict takes the unlabelled rows of y for a class where method={caller.get('method')!r}, so "
+            "its answers would be wrong. Use kernelweave.model_selection.out_of_fold in its place; or pass the "
+            "labelled rows only."
         )
 
 

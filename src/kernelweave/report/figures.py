@@ -1,43 +1,20 @@
-"""Drawings in one clean style, as SVG to be put into a page. The only file that imports matplotlib.
-
-Colours are those of Okabe and Ito, which colour-blind readers can tell apart; markers and dashes differ as well.
-"""
+"""Drawings of what papers compare, as SVG to be put into a page."""
 
 from __future__ import annotations
 
 import io
-import re
 from collections.abc import Sequence
-from html import escape
 from math import nan
 from statistics import fmean, stdev
 from typing import Any
 
-import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, NullLocator, ScalarFormatter
 
-COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", "--", "-.", ":")
-STYLE: Any = {
-    "font.family": "sans-serif",
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#888888",
-    "axes.grid": True,
-    "axes.titlesize": 11,
-    "axes.titlelocation": "left",
-    "grid.color": "#e6e6e6",
-    "grid.linewidth": 0.8,
-    "legend.frameon": False,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5,
-    "svg.fonttype": "none",  # text stays text: it can be read aloud and searched
-    "svg.hashsalt": "kernelweave",
-}
+from .drawing import embed_svg
+from .style import COLORS, DASHES, MARKERS, styled
+
 INCHES = (5.6, 3.7)
 
 
@@ -53,7 +30,7 @@ def draw(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[str
     prefix : str
     """
     done = [record for record in records if "error" not in record]
-    with mpl.rc_context(STYLE):
+    with styled():
         figure = Figure(figsize=INCHES, layout="constrained")
         axes = figure.add_subplot()
         _draw_series(axes, item, panel, done)
@@ -71,7 +48,7 @@ def draw(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[str
                 axes.legend()
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return _embed(text.getvalue(), prefix, f"{item['name']}: {panel['title']}")
+    return embed_svg(text.getvalue(), prefix, f"{item['name']}: {panel['title']}")
 
 
 def series(item: dict[str, Any], panel: dict[str, Any], records: Sequence[dict[str, Any]]) -> dict[str, list[Any]]:
@@ -162,12 +139,3 @@ def _name_places(axes: Axes, rows: Sequence[str]) -> None:
     axes.xaxis.set_major_locator(FixedLocator(named))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter(ScalarFormatter())
-
-
-def _embed(svg: str, prefix: str, label: str) -> str:
-    """Return the bare element: without the XML head, with ids of its own and a name for those who cannot see it."""
-    svg = svg[svg.index("<svg") :]
-    svg = re.sub(r'\bid="', f'id="{prefix}-', svg)
-    svg = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}-", svg)
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
-    return svg.replace("<svg", f'<svg role="img" aria-label="{escape(label, quote=True)}"', 1)

@@ -92,10 +92,21 @@ def test_a_classifier_is_no_regressor():
         read_candidates([SVC()], X, 36, "numbers", "Test")
 
 
-def test_log_score_is_the_mean_logarithm_where_a_class_does_not_occur_too():
+def test_log_score_is_the_mean_logarithm_at_the_best_temperature_where_a_class_does_not_occur_too():
     model = LogisticRegression().fit(X, np.arange(36) % 3)
-    y = np.zeros(36, dtype=int) + 2
-    assert log_score(model, X, y) == pytest.approx(model.predict_log_proba(X)[:, 2].mean())
+    logs, y = model.predict_log_proba(X), np.zeros(36, dtype=int) + 2
+    by_slope = [np.log(np.exp(s * logs)[:, 2] / np.exp(s * logs).sum(axis=1)).mean() for s in 2.0 ** np.arange(-4, 5)]
+    assert log_score(model, X, y) == pytest.approx(max(by_slope))
+
+
+def test_linear_models_keep_a_unit_that_columns_share():
+    pixels = np.random.default_rng(0).integers(0, 17, size=(36, 12)).astype(float)
+    names = [
+        type(read_candidates([name], rows, 36, task, "Test")[0].estimator[0]).__name__
+        for name, task in (("logistic regression", "classes"), ("ridge regression", "numbers"))
+        for rows in (pixels * np.linspace(0.5, 1.0, 12), pixels * 10.0 ** np.arange(12))
+    ]
+    assert names == ["BlockScaler", "PowerScaler"] * 2
 
 
 # What is set from outside

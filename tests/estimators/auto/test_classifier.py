@@ -120,6 +120,13 @@ def test_rows_to_label_next_are_unlabelled_ones_each_once(n):
     assert rows.min() >= 40
 
 
+@pytest.mark.parametrize("n", [-3, 2.5, "5"])
+def test_numbers_of_rows_that_are_none_are_refused_by_name(n):
+    for method in ("label_next", "suspect_labels"):
+        with pytest.raises(ValueError, match=rf"{method} got n={n!r}; expected .*a whole number, 0 or more"):
+            getattr(fitted(), method)(n)
+
+
 def test_where_all_rows_have_labels_there_is_none_to_label_next():
     X, truth, _ = blobs()
     model = make(["RKDA"]).fit(X, truth)

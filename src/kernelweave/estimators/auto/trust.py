@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from sklearn.impute import SimpleImputer
 from ...kernels.scaling import PowerScaler
 from ...kernels.tables import is_table
 from ...model_selection.suspects import Suspects
+from ...parameters import is_nonnegative, require
 
 MAX_COORDINATES = 20  # of a row among others: enough to tell near rows from far ones
 
@@ -53,6 +55,8 @@ def list_suspects(
     n : int or None
         How many; None: all.
     """
+    holds = n is None or is_nonnegative(n, numbers.Integral)
+    require("suspect_labels", "n", n, holds, "None, or a whole number, 0 or more")
     order = suspects.order[:n]
     return [
         {

@@ -1,0 +1,132 @@
+"""What a page about a model shows, as plain data: facts, cautions, and sections of texts, drawings and tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+Cell = str | float | int | bool | None
+MAX_LINES = 200  # of a table: what is longer is cut, with a line that says so
+MAX_CHARACTERS = 200  # of a cell
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number at the top of a page, in words or digits, and what it is."""
+
+    value: str
+    name: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Lines of cells under a head; the first cell names the line.
+
+    Attributes
+    ----------
+    caption : str
+    head : tuple of str
+    lines : tuple of tuples
+        Texts, numbers (four digits are shown), True and False (yes and no), None (nothing).
+    """
+
+    caption: str
+    head: tuple[str, ...]
+    lines: tuple[tuple[Cell, ...], ...]
+
+    @property
+    def shown(self) -> tuple[tuple[str, ...], ...]:
+        """The cells of the first lines as text."""
+        return tuple(tuple(format_cell(cell) for cell in line) for line in self.lines[:MAX_LINES])
+
+    @property
+    def n_hidden(self) -> int:
+        """How many lines are not shown."""
+        return max(0, len(self.lines) - MAX_LINES)
+
+    @property
+    def is_number(self) -> tuple[bool, ...]:
+        """Which columns hold numbers."""
+        columns = zip(*self.lines, strict=True) if self.lines else ((),) * len(self.head)
+        return tuple(
+            any(is_number(cell) for cell in column) and all(cell is None or is_number(cell) for cell in column)
+            for column in columns
+        )
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of a page.
+
+    Attributes
+    ----------
+    title : str
+    texts : tuple of str
+        Paragraphs.
+    drawings : tuple of str
+        SVG elements.
+    tables : tuple of Table
+    code : str
+        A command or program, shown as it is.
+    """
+
+    title: str
+    texts: tuple[str, ...] = ()
+    drawings: tuple[str, ...] = ()
+    tables: tuple[Table, ...] = ()
+    code: str = ""
+
+    @property
+    def anchor(self) -> str:
+        """What a link to it names."""
+        return re.sub(r"\W+", "-", self.title.lower()).strip("-")
+
+
+@dataclass(frozen=True)
+class Document:
+    """All that a page shows."""
+
+    title: str
+    lead: str
+    facts: tuple[Fact, ...]
+    cautions: tuple[str, ...]
+    sections: tuple[Section, ...]
+    footer: str
+
+
+def format_cell(cell: Cell) -> str:
+    """Return a cell as text.
+
+    Examples
+    --------
+    >>> [format_cell(cell) for cell in (0.123456, 3, True, None, "text", float("nan"), 12345.678)]
+    ['0.1235', '3', 'yes', '', 'text', '–', '12345.7']
+    """
+    if cell is None:
+        return ""
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    if isinstance(cell, float):
+        return "–" if cell != cell else f"{cell:.4g}" if abs(cell) < 1e4 or abs(cell) >= 1e6 else f"{cell:.6g}"
+    text = str(cell)
+    return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
+
+
+def is_number(cell: Any) -> bool:
+    """Return whether a cell is set flush right."""
+    return isinstance(cell, float | int) and not isinstance(cell, bool)
+
+
+def tabulate(caption: str, records: Sequence[dict[str, Any]], names: dict[str, str]) -> Table:
+    """Return a table of records; ``names`` has the fields that are shown and what their columns are called."""
+    lines = tuple(tuple(_plain(record.get(key)) for key in names) for record in records)
+    return Table(caption, tuple(names.values()), lines)
+
+
+def _plain(value: Any) -> Cell:
+    """Return a value as a cell; numpy's scalars become Python's."""
+    value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    return value if value is None or isinstance(value, str | float | int | bool) else str(value)
