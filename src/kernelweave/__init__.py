@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from .estimators.ssmk import SSMKClassifier, SSMKRegressor
     from .estimators.tsvm import TSVMClassifier, TSVMMKLClassifier
     from .inspection.certificate import CertificateDisplay
+    from .inspection.comparison import compare_learners
     from .inspection.explain import explain
+    from .inspection.importance import column_importance
     from .inspection.influence import InfluenceDisplay
     from .inspection.kernel_weights import KernelWeightsDisplay
     from .inspection.label_map import LabelMapDisplay
@@ -95,8 +97,6 @@ __all__ = [
     "SemiSupervisedSplit",
     "SemiSupervisedCalibration",
     "labeled_scorer",
-    # what a fitted model can tell
-    "explain",
     # plots
     "KernelWeightsDisplay",
     "CertificateDisplay",
@@ -104,7 +104,12 @@ __all__ = [
     "LeaderboardDisplay",
     "ReliabilityDisplay",
     "LabelMapDisplay",
+    # what a fitted model can tell
+    "explain",
     "InfluenceDisplay",
+    # inspection
+    "compare_learners",
+    "column_importance",
     # what callbacks see
     "FitState",
     # files
@@ -157,14 +162,16 @@ _HOME = {
     "SemiSupervisedSplit": "model_selection",
     "SemiSupervisedCalibration": "model_selection",
     "labeled_scorer": "model_selection",
-    "explain": "inspection.explain",
     "KernelWeightsDisplay": "inspection.kernel_weights",
     "CertificateDisplay": "inspection.certificate",
     "PathDisplay": "inspection.path",
     "LeaderboardDisplay": "inspection.leaderboard",
     "ReliabilityDisplay": "inspection.reliability",
     "LabelMapDisplay": "inspection.label_map",
+    "explain": "inspection.explain",
     "InfluenceDisplay": "inspection.influence",
+    "compare_learners": "inspection.comparison",
+    "column_importance": "inspection.importance",
     "FitState": "solvers.result",
     "write_report": "inspection.model_report",
     "save": "persistence",

@@ -1,4 +1,5 @@
-import csv
+import gzip
+import io
 import json
 import os
 import random
@@ -10,55 +11,15 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from checks.command import N, read, rows, run, write
 
 from kernelweave.cli.errors import EXIT_CODES, INTERRUPTED
-from kernelweave.cli.main import main
 from kernelweave.errors import ErrorCode
-
-N = 60
-
-
-def rows(n=N, n_labeled=30, seed=0):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(n, 2))
-    kind = rng.choice(["a", "b"], n)
-    label = np.where(x[:, 0] + (kind == "a") > 0.5, "NA", "None")  # classes with awkward names
-    return [
-        [f"{i:03d}", f"{x[i, 0]:.3f}", f"{x[i, 1]:.2f}", kind[i], label[i] if i < n_labeled else ""] for i in range(n)
-    ]
-
-
-def write(path, body, header=("id", "x", "z", "kind", "y"), delimiter=","):
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        csv.writer(file, delimiter=delimiter).writerows([header, *body])
-    return path
 
 
 @pytest.fixture
 def table(tmp_path):
     return write(tmp_path / "in.csv", rows())
-
-
-def run(*arguments):
-    """Run the command in this process, by default with a learner that is quick; return its exit code."""
-    quick = ["--learner", "SVM"] if arguments[0] == "label" and "--learner" not in arguments else []
-    sys.argv = ["kernelweave", *map(str, arguments), *quick]
-    try:
-        main()
-    except SystemExit as stop:
-        return stop.code or 0
-    return 0
-
-
-@pytest.fixture(autouse=True)
-def keep_argv(monkeypatch):
-    monkeypatch.setattr(sys, "argv", sys.argv)
-    monkeypatch.setattr(signal, "signal", lambda *_: None)
-
-
-def read(path, delimiter=","):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.reader(file, delimiter=delimiter))
 
 
 def test_label_fills_the_empty_cells_only(table, capsys):
@@ -152,118 +113,6 @@ def test_several_learners_are_shown_in_a_table(table, capsys):
 
 
 LABEL = ("label", "in.csv", "--target", "y")
-BROKEN = {
-    "no such file": (None, ("label", "none.csv", "--target", "y"), ErrorCode.NOT_FOUND, "none.csv"),
-    "a folder": (None, ("label", ".", "--target", "y", "-o", "o.csv"), ErrorCode.NOT_A_TABLE, "folder|irectory"),
-    "an empty file": (b"", LABEL, ErrorCode.EMPTY, "empty"),
-    "a header only": (b"x,y\n", LABEL, ErrorCode.NO_ROWS, "no rows|only a header|row"),
-    "a ragged row": (b"x,y\n1,a\n1,2,3\n2,\n", LABEL, ErrorCode.RAGGED, "Line 3"),
-    "a workbook": (b"PK\x03\x04" + bytes(99), LABEL, ErrorCode.NOT_A_TABLE, "workbook"),
-    "binary noise": (bytes(range(256)) * 9, LABEL, ErrorCode.NOT_A_TABLE, "not a table|table"),
-    "a name twice": (b"x,x,y\n1,2,a\n1,2,\n", LABEL, ErrorCode.BAD_NAMES, "x"),
-    "a cut Parquet file": (b"PAR1" + bytes(50), LABEL, ErrorCode.NOT_A_TABLE, "Parquet"),
-    "no such column": (
-        None,
-        ("label", "in.csv", "--target", "nope"),
-        ErrorCode.NO_SUCH_COLUMN,
-        "no column 'nope'; it has",
-    ),
-    "no such ignored column": (None, (*LABEL, "--ignore", "nope"), ErrorCode.NO_SUCH_COLUMN, "no column 'nope'"),
-    "no such group": (None, (*LABEL, "--group", "nope"), ErrorCode.NO_SUCH_COLUMN, "no column 'nope'"),
-    "no empty cell": (b"x,y\n1,a\n2,b\n", LABEL, ErrorCode.BAD_TARGET, "no empty cell"),
-    "no label": (b"x,y\n1,\n2,\n", LABEL, ErrorCode.BAD_TARGET, "label some rows"),
-    "one class": (b"x,y\n1,a\n2,a\n3,\n", LABEL, ErrorCode.BAD_TARGET, "two classes"),
-    "one row of a class": (b"x,y\n1.5,a\n2.1,a\n3.7,b\n4.2,\n", LABEL, ErrorCode.BAD_TARGET, "only one labelled row"),
-    "counts": (b"x,y\n1.5,3\n2.1,3\n3.7,12\n4.2,\n", LABEL, ErrorCode.BAD_TARGET, "use --task regression"),
-    "amounts": (b"x,y\n1.5,3 mg\n2.1,4 mg\n3.7,7 mg\n4.2,\n", LABEL, ErrorCode.BAD_TARGET, "amounts with a unit"),
-    "one number": (
-        b"x,y\n1.5,3\n4.2,\n",
-        (*LABEL, "--task", "regression"),
-        ErrorCode.BAD_TARGET,
-        "Only one row of 'y'",
-    ),
-    "no feature": (b"x,y\n1,a\n1,a\n1,b\n1,b\n1,\n", LABEL, ErrorCode.NO_FEATURES, "No column is left"),
-    "regression on words": (None, (*LABEL, "--task", "regression"), ErrorCode.BAD_TARGET, "needs numbers"),
-    "an unknown task": (None, (*LABEL, "--task", "guess"), ErrorCode.BAD_OPTION, "not one of auto"),
-    "an unknown scale": (None, (*LABEL, "--scale", "big"), ErrorCode.BAD_OPTION, "not one of auto"),
-    "a source without columns": (None, (*LABEL, "--source", "genes"), ErrorCode.BAD_OPTION, "NAME=COLUMNS"),
-    "a source of unknown columns": (None, (*LABEL, "--source", "g=gene_*"), ErrorCode.BAD_SOURCE, "gene_"),
-    "the input as output": (None, (*LABEL, "-o", "in.csv"), ErrorCode.SAME_FILE, "'in.csv' is the input itself"),
-    "an output folder that is not there": (None, (*LABEL, "-o", "no/out.csv"), ErrorCode.NOT_WRITABLE, "no folder"),
-    "an output folder without files": (
-        None,
-        (*LABEL, "-o", "/proc/o.csv"),
-        ErrorCode.NOT_WRITABLE,
-        "can be made|no folder",
-    ),
-    "a folder as output": (None, (*LABEL, "-o", "sub"), ErrorCode.NOT_WRITABLE, "cannot be written"),
-    "a model that cannot be written": (None, (*LABEL, "--model", "no/m.skops"), ErrorCode.NOT_WRITABLE, "no folder"),
-    "numbers with thousands": (
-        b"x;y\n" + b"".join(b"%d.5;%s\n" % (i * i % 37, f"{950 + 9 * i:,}".encode()) for i in range(30)) + b"2.5;\n",
-        LABEL,
-        ErrorCode.BAD_TARGET,
-        "'1,004'.*--task classification",
-    ),
-    "a spelled-out missing label": (b"x,y\n1,a\n2,b\n3,NA\n", LABEL, ErrorCode.BAD_TARGET, "--unlabeled NA"),
-    "a number that is too large": (
-        b"x,y\n1.5,a\n2.1,a\n1.7976931348623157e308,b\n4.2,b\n3.3,\n",
-        LABEL,
-        ErrorCode.BAD_FEATURES,
-        "'x' holds 1.79769e",
-    ),
-    "the target as a source": (None, (*LABEL, "--source", "a=x,y"), ErrorCode.BAD_SOURCE, "names the target 'y'"),
-    "a source with nothing left": (None, (*LABEL, "--source", "a=id"), ErrorCode.BAD_SOURCE, "No column of source 'a'"),
-    "CSV as Parquet": (None, (*LABEL, "-o", "out.parquet"), ErrorCode.BAD_OPTION, "ends in .parquet, but .* is text"),
-    "commas as tabs": (None, (*LABEL, "-o", "out.tsv"), ErrorCode.BAD_OPTION, "ends in .tsv"),
-    "CSV as gzip": (None, (*LABEL, "-o", "out.csv.gz"), ErrorCode.BAD_OPTION, "ends in .gz"),
-    "a folder without an output": (
-        None,
-        ("label", ".", "--target", "y"),
-        ErrorCode.BAD_OPTION,
-        "name the copy with -o",
-    ),
-    "a pipe without an output": (
-        None,
-        ("label", "/dev/null", "--target", "y"),
-        ErrorCode.BAD_OPTION,
-        "name the copy with -o",
-    ),
-    "no such model": (
-        None,
-        ("predict", "none.skops", "in.csv"),
-        ErrorCode.BAD_MODEL,
-        "'none.skops' cannot be read: No such",
-    ),
-    "a model that is none": (
-        None,
-        ("predict", "in.csv", "in.csv", "-o", "o.csv"),
-        ErrorCode.BAD_MODEL,
-        "not a model file",
-    ),
-    "one group": (
-        b"x,g,y\n1.5,c,a\n2.1,c,a\n3.7,c,b\n4.2,c,b\n4.4,d,\n",
-        (*LABEL, "--group", "g"),
-        ErrorCode.BAD_GROUPS,
-        "group",
-    ),
-}
-
-
-@pytest.mark.parametrize("case", BROKEN, ids=str)
-def test_broken_input_gives_one_sentence_and_leaves_the_folder_as_it_was(case, table, tmp_path, monkeypatch, capsys):
-    content, arguments, code, sentence = BROKEN[case]
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "sub").mkdir()
-    if content is not None:
-        table.write_bytes(content)
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    assert run(*arguments) == EXIT_CODES[code]
-    lines = [line for line in capsys.readouterr().err.splitlines() if line.startswith("kernelweave: ")]
-    assert len(lines) == 1
-    assert __import__("re").search(sentence, lines[0])
-    after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
-    assert after == before
-    assert list((tmp_path / "sub").iterdir()) == []
 
 
 def test_a_full_disk_leaves_nothing_behind(table, tmp_path, monkeypatch, capsys):
@@ -382,6 +231,100 @@ def test_predict_refuses_a_number_that_is_too_large(table, tmp_path, capsys):
         assert run("predict", tmp_path / "m.skops", other) == EXIT_CODES[ErrorCode.BAD_FEATURES]
         assert sentence in capsys.readouterr().err
     assert not (tmp_path / "other.predicted.csv").exists()
+
+
+# Other kinds of tables
+
+
+def test_an_archive_stays_an_archive(table, tmp_path):
+    packed = tmp_path / "in.csv.gz"
+    packed.write_bytes(gzip.compress(table.read_bytes()))
+    assert run("label", packed, "--target", "y") == 0
+    assert run("label", table, "--target", "y") == 0
+    assert (
+        gzip.decompress((tmp_path / "in.labeled.csv.gz").read_bytes()) == table.with_name("in.labeled.csv").read_bytes()
+    )
+
+
+def test_a_workbook_is_read_and_the_copy_is_csv(tmp_path, capsys):
+    pytest.importorskip("openpyxl")
+    frame = pd.DataFrame(rows(), columns=["id", "x", "z", "kind", "y"]).replace("", None)
+    frame.astype({"x": float, "z": float}).to_excel(tmp_path / "in.xlsx", index=False)
+    before = (tmp_path / "in.xlsx").read_bytes()
+    assert run("label", tmp_path / "in.xlsx", "--target", "y") == 0
+    assert "and a copy is CSV" in " ".join(capsys.readouterr().out.split())
+    after = read(tmp_path / "in.labeled.csv")
+    assert [row[0] for row in after[1:]] == [row[0] for row in rows()]
+    assert {row[4] for row in after[1:]} == {"NA", "None"}
+    assert (tmp_path / "in.xlsx").read_bytes() == before
+    assert run("label", tmp_path / "in.xlsx", "--target", "y", "-o", tmp_path / "out.xlsx") == 2
+    assert "since a workbook is not written. Give the output the ending .csv" in capsys.readouterr().err
+
+
+def test_arrays_of_numpy_are_filled(tmp_path):
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    y = np.where(np.arange(60) < 40, x[:, 0] > 0, np.nan)
+    np.savez(tmp_path / "in.npz", X=x, y=y)
+    assert run("label", tmp_path / "in.npz", "--target", "y", "--suspects", "1") == 0
+    with np.load(tmp_path / "in.labeled.npz") as copy:
+        assert np.mean(copy["y"] == (x[:, 0] > 0)) > 0.8
+        assert np.isfinite(copy["y_probability"]).sum() == 20
+    record = json.loads((tmp_path / "in.labeled.npz.json").read_text())
+    assert 1 <= record["suspects"][0]["row"] <= 40  # there is no header
+
+
+class Bytes(io.StringIO):
+    """A stream of texts with the bytes beneath."""
+
+    def __init__(self, content=b""):
+        super().__init__()
+        self.buffer = io.BytesIO(content)
+
+
+def test_a_table_is_read_from_standard_input_and_the_copy_printed(table, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    streams = Bytes(table.read_bytes()), Bytes(), io.StringIO()
+    with monkeypatch.context() as patch:
+        for name, stream in zip(("stdin", "stdout", "stderr"), streams, strict=True):
+            patch.setattr(sys, name, stream)
+        assert run("label", "-", "--target", "y") == 0
+    assert run("label", table, "--target", "y", "-o", "file.csv") == 0
+    assert streams[1].buffer.getvalue() == (tmp_path / "file.csv").read_bytes()
+    assert streams[1].getvalue() == ""
+    assert "30 rows labelled from 30 given labels" in streams[2].getvalue()  # the report
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file.csv", "file.csv.json", "in.csv"]
+
+
+def test_several_tables_are_joined_and_the_first_is_copied(tmp_path, capsys):
+    pytest.importorskip("skops")
+    left = write(tmp_path / "left.csv", [[row[0], row[1], row[4]] for row in rows()], ("id", "x", "y"))
+    right = write(tmp_path / "right.csv", [[row[0], *row[2:4]] for row in rows()[5:][::-1]], ("id", "z", "kind"))
+    options = ["--target", "y", "--id", "id", "--learner", "RKDA", "--model", tmp_path / "m.skops", "--json"]
+    assert run("label", left, right, *options) == 0
+    record = json.loads(capsys.readouterr().out)
+    assert record["joined"] == ["right.csv"]
+    assert record["options"]["sources"] == {"left": ["x"], "right": ["z", "kind"]}
+    assert any("5 of 60 rows are not in" in note for note in record["warnings"])
+    after = read(tmp_path / "left.labeled.csv")
+    assert after[0] == ["id", "x", "y", "y_probability", "y_margin"]
+    out = tmp_path / "again.csv"
+    assert run("predict", tmp_path / "m.skops", left, right, "--id", "id", "-o", out, "--json") == 0
+    assert json.loads(capsys.readouterr().out)["rows_filled"] == 30
+    assert [row[:3] for row in read(out)] == [row[:3] for row in after]
+
+
+def test_escapes_in_names_and_cells_act_nowhere_and_are_kept_in_the_copy(tmp_path, capsys):
+    evil, mark = "\x1b]0;mine\x07", "\x9b31m"  # a title, and a colour by C1
+    body = [[*row[:3], {"a": "=cmd()", "b": row[3]}[row[3]], row[4] and f"{mark}{row[4]}"] for row in rows()]
+    path = write(tmp_path / "in.csv", body, ("id", "x", f"z{evil}", "<script>", "y"))
+    for options in (["--suspects", "2", "--source", f"{evil}=x"], ["--json", "-o", tmp_path / "b.csv"]):
+        assert run("label", path, "--target", "y", *options) == 0
+        printed = capsys.readouterr()
+        assert not {"\x1b", "\x07", "\x9b"} & set(printed.out + printed.err)
+    assert list(json.loads(printed.out)["classes"]) == [f"{mark}NA", f"{mark}None"]
+    after = read(tmp_path / "in.labeled.csv")
+    assert [row[:4] for row in after[1:]] == [row[:4] for row in body]
+    assert {row[4] for row in after[1:]} == {f"{mark}NA", f"{mark}None"}
 
 
 def start(table, out):

@@ -1,9 +1,13 @@
 import os
+import re
 import subprocess
 import sys
+from contextlib import suppress
 
 import pytest
+from checks.command import run
 
+from kernelweave import __version__
 from kernelweave.cli.errors import EXIT_CODES, INTERRUPTED, NO_READER
 from kernelweave.errors import ErrorCode
 
@@ -46,3 +50,61 @@ def test_a_pipe_that_nobody_reads_ends_the_command_as_it_ends_others(arguments):
     done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, check=False)
     os.close(writer)
     assert (done.returncode, done.stderr) == (NO_READER, b"")
+
+
+COMMANDS = ["label", "compare", "explain", "predict", "info", "papers", "papers list", "papers run", "papers report"]
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help_fits_a_screen_and_has_an_example(command, monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert run(*command.split(), "--help") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) <= 50
+    assert max(map(len, lines)) <= 80
+    example = next(line for line in lines if "Example: kernelweave" in line)
+    assert f"kernelweave {command}".strip() in example
+    assert not [line for line in lines if "\x1b" in line]
+
+
+def test_help_is_read_on_wide_terminals_too(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+    assert run("label", "--help") == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 200
+
+
+def test_the_version_is_printed(capsys):
+    assert run("--version") == 0
+    assert capsys.readouterr().out == f"kernelweave {__version__}\n"
+
+
+@pytest.mark.parametrize("arguments", [(), ("papers",)])
+def test_without_a_word_the_help_is_shown_once(arguments, capsys):
+    assert run(*arguments) == EXIT_CODES[ErrorCode.BAD_OPTION]
+    printed = capsys.readouterr()
+    assert (printed.out + printed.err).count("Usage:") == 1
+
+
+def test_the_shell_completes_commands_and_options():
+    variables = {"_KERNELWEAVE_COMPLETE": "complete_bash", "COMP_WORDS": "kernelweave label --ti", "COMP_CWORD": "2"}
+    command = [sys.executable, "-m", "kernelweave"]
+    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    assert "--time-limit" in done.stdout.split()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no pseudo-terminals")
+def test_a_terminal_without_colours_gets_none():
+    terminal, end = os.openpty()
+    kept = {key: value for key, value in os.environ.items() if key not in ("FORCE_COLOR", "COLUMNS")}
+    variables = kept | {"TERM": "xterm-256color", "NO_COLOR": "1"}
+    process = subprocess.Popen([sys.executable, "-m", "kernelweave", "--help"], env=variables, stdout=end, stderr=end)
+    os.close(end)
+    shown = b""
+    with suppress(OSError):  # how Linux says that the other end is closed
+        while chunk := os.read(terminal, 4096):
+            shown += chunk
+    os.close(terminal)
+    assert process.wait() == 0
+    assert b"Usage" in shown
+    assert b"\x1b[" in shown  # it was taken for a terminal: there is bold
+    assert not re.search(rb"\x1b\[(\d;)*[349]\d", shown)

@@ -1,3 +1,4 @@
+import json
 import os
 import re
 import signal
@@ -60,6 +61,22 @@ def test_run_then_report(tmp_path, capsys):
     assert "A tiny paper" in (tmp_path / "reproduction.md").read_text()
     assert run("report", tmp_path / "out", "-o", tmp_path / "page.html") == 0
     assert (tmp_path / "page.html").read_text() == (tmp_path / "out" / "report.html").read_text()
+
+
+def test_a_run_out_of_time_keeps_what_is_finished_and_continues(tmp_path, capsys):
+    limited = ("run", "tiny", "--jobs", "1", "-o", str(tmp_path), "--json")
+    assert run(*limited, "--time-limit", "1e-9") == 0
+    first = json.loads(capsys.readouterr().out)
+    assert not first["complete"]
+    assert 0 < first["computed"] < first["cells"]
+    assert run(*limited) == 0
+    second = json.loads(capsys.readouterr().out)
+    assert second["complete"]
+    assert second["computed"] == second["cells"] == first["cells"]
+    assert run("report", tmp_path, "--json") == 0
+    assert sum(json.loads(capsys.readouterr().out)["counts"].values()) > 0
+    assert run("list", "--json") == 0
+    assert {item["paper"] for item in json.loads(capsys.readouterr().out)["items"]} == {"tiny", "broken", "killed"}
 
 
 def test_a_part_of_a_paper_with_an_outside_estimator(tmp_path):

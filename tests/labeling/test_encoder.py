@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from kernelweave.labeling.columns import ColumnPlan, plan_columns
-from kernelweave.labeling.encoder import make_encoder, source_positions
+from kernelweave.labeling.encoder import column_positions, make_encoder, source_positions
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -193,3 +193,24 @@ def test_a_number_that_cannot_be_squared_is_refused_with_its_column(cell, typed)
         encoder.transform(frame)
     with pytest.raises(ValueError, match=sentence):
         make_encoder(plan_columns(frame, target="y")).fit(frame)
+
+
+def test_each_column_of_the_table_knows_the_features_it_became():
+    frame = pd.DataFrame(
+        {
+            "a": [f"{i * 7 % 11}.5" if i % 4 else "" for i in range(40)],
+            "b": [f"{i * 5 % 13}.5" for i in range(40)],
+            "kind": [["red", "green", "blue"][i % 3] for i in range(40)],
+            "flag": [["yes", "no"][i % 2] for i in range(40)],
+            "y": [""] * 40,
+        }
+    )
+    plan = plan_columns(frame, target="y")
+    encoder = make_encoder(plan).fit(frame)
+    names = encoder.get_feature_names_out()
+    positions = column_positions(encoder)
+    assert sorted(positions) == ["a", "b", "flag", "kind"]
+    assert sorted(position for found in positions.values() for position in found) == list(range(len(names)))
+    for column, found in positions.items():
+        assert all(column in names[position].partition("__")[2] for position in found)
+    assert [len(positions[name]) for name in ("a", "b", "kind", "flag")] == [2, 1, 3, 1]

@@ -16,6 +16,10 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from ..estimators.shared.progress import Show, show_progress
+from .harmless import harmless, harmless_json
+from .streams import can_show
+
+MAX_LEFT_OUT = 20  # columns that are shown with their reason
 
 
 @contextmanager
@@ -29,7 +33,19 @@ def show_stages() -> Iterator[Show]:
 
 def print_note(text: str) -> None:
     """Print a note on standard error."""
-    print(f"note: {text}", file=sys.stderr, flush=True)
+    print(f"note: {harmless(text)}", file=sys.stderr, flush=True)
+
+
+def open_console(stderr: bool = False) -> Console:
+    """Return a console that leaves texts as they are; without a terminal, or with NO_COLOR, it has no colours."""
+    return Console(highlight=False, emoji=False, stderr=stderr)
+
+
+def print_json(report: dict[str, Any]) -> None:
+    """Print a report as JSON, and its warnings as notes."""
+    for note in report.get("warnings", ()):
+        print_note(note)
+    print(text if can_show(text := as_json(report)) else as_json(report, escaped=True))
 
 
 def as_json(report: dict[str, Any], escaped: bool = False) -> str:
@@ -42,12 +58,12 @@ def as_json(report: dict[str, Any], escaped: bool = False) -> str:
             return [plain(part) for part in value]
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    return json.dumps(plain(report), indent=1, ensure_ascii=escaped, allow_nan=False)
+    return harmless_json(json.dumps(plain(report), indent=1, ensure_ascii=escaped, allow_nan=False))
 
 
-def show_report(report: dict[str, Any], out: Path, model: Path | None) -> None:
-    """Print the report for people."""
-    console = Console(highlight=False)
+def show_report(report: dict[str, Any], out: Path | None, model: Path | None) -> None:
+    """Print the report for people; where the copy went to standard output (``None``), on standard error."""
+    report, console = harmless(report), open_console(stderr=out is None)
     console.print(
         f"[bold]{report['rows_filled']:,}[/] rows labelled from {report['rows_labeled']:,} given labels: "
         f"{report['task']} ({report['task_was']})"
@@ -59,21 +75,21 @@ def show_report(report: dict[str, Any], out: Path, model: Path | None) -> None:
     _show_errors(console, report)
     if report["unlabeled_helped"] is not None:
         console.print(describe_help(report["unlabeled_helped"], report["task"]), markup=False)
-    for warning in report["warnings"]:
-        console.print(f"[bold]note:[/] {escape(warning)}")
+    show_notes(console, report["warnings"])
     if "probabilities" in report:
         console.print(f"probabilities: {report['probabilities']}", markup=False)
     _show_certificates(console, report)
-    _show_rows(console, report)
-    _show_columns(console, report["columns"])
-    console.print(f"written to {out}, record in {out.name}.json", markup=False, soft_wrap=True)
+    show_rows(console, report)
+    show_columns(console, report["columns"])
+    if out is not None:
+        console.print(harmless(f"written to {out}, record in {out.name}.json"), markup=False, soft_wrap=True)
     if model is not None:
-        console.print(f"model saved to {model}", markup=False, soft_wrap=True)
+        console.print(harmless(f"model saved to {model}"), markup=False, soft_wrap=True)
 
 
-def _grid(**columns: str) -> Grid:
+def make_grid(lines: bool = True, **columns: str) -> Grid:
     """Return an empty table; ``columns`` are headings, "_" for a blank, and the sides to which cells are aligned."""
-    grid = Grid()
+    grid = Grid() if lines else Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name, side in columns.items():
         grid.add_column(name.replace("_", " ").strip(), justify=side, overflow="fold")  # type: ignore[arg-type]
     return grid
@@ -81,7 +97,7 @@ def _grid(**columns: str) -> Grid:
 
 def _show_candidates(console: Console, report: dict[str, Any]) -> None:
     console.print("learners, by their weight in the prediction:")
-    grid = _grid(
+    grid = make_grid(
         learner="left",
         error="right",
         weight="right",
@@ -116,13 +132,13 @@ def _show_errors(console: Console, report: dict[str, Any]) -> None:
     console.print(f"on {tested:,} of {labeled:,} labelled rows, held out from training:")
     names = {"kernelweave": "prediction"}
     if report["task"] == "classification":
-        grid = _grid(_="left", error="right", interval="right", balanced_error="right")
+        grid = make_grid(_="left", error="right", interval="right", balanced_error="right")
         for name, e in report["errors"].items():
             low, high = e["interval"]
             interval = f"{low:.1%} – {high:.1%}"
             grid.add_row(names.get(name, name), f"{e['error']:.1%}", interval, f"{e['balanced_error']:.1%}")
     else:
-        grid = _grid(_="left", root_mean_square_error="right", interval="right", mean_absolute_error="right")
+        grid = make_grid(_="left", root_mean_square_error="right", interval="right", mean_absolute_error="right")
         for name, e in report["errors"].items():
             low, high = e["interval"]
             interval = f"{low:.4g} – {high:.4g}"
@@ -158,7 +174,7 @@ def _show_certificates(console: Console, report: dict[str, Any]) -> None:
     if not kernels:
         return
     console.print(f"kernels of {best['candidate']}:", markup=False)
-    grid = _grid(kernel="left", source="left", share="right")
+    grid = make_grid(kernel="left", source="left", share="right")
     for kernel in kernels:
         grid.add_row(escape(kernel["name"]), escape(kernel["source"]), f"{kernel['share']:.0%}")
     console.print(grid)
@@ -182,7 +198,7 @@ def describe_bound(objective: float, gap: float) -> str:
     return f"within {excess:.1e} of the optimum (relative)"
 
 
-def _show_rows(console: Console, report: dict[str, Any]) -> None:
+def show_rows(console: Console, report: dict[str, Any]) -> None:
     """Show given labels that are doubtful, and rows worth labelling."""
     for key, title, columns in (
         ("suspects", "given labels that the model contradicts most, by row of the file:", ("given", "suggested")),
@@ -193,7 +209,7 @@ def _show_rows(console: Console, report: dict[str, Any]) -> None:
             continue
         ids = list(records[0].get("id", {}))
         console.print(title)
-        grid = _grid(row="right")
+        grid = make_grid(row="right")
         for name in (*ids, *columns):
             grid.add_column(escape(name), overflow="fold")
         for record in records:
@@ -202,9 +218,18 @@ def _show_rows(console: Console, report: dict[str, Any]) -> None:
         console.print(grid)
 
 
-def _show_columns(console: Console, columns: dict[str, Any]) -> None:
+def show_notes(console: Console, notes: list[str]) -> None:
+    """Show sentences that a user should read."""
+    for note in notes:
+        console.print(f"[bold]note:[/] {escape(note)}")
+
+
+def show_columns(console: Console, columns: dict[str, Any]) -> None:
+    """Show which columns are learned from, and why others are not."""
     used, left_out = columns["used"], columns["left_out"]
     shown = ", ".join(f"{name} ({kind})" for name, kind in list(used.items())[:10])
     console.print(f"{len(used)} columns used: {shown}{', …' if len(used) > 10 else ''}", markup=False)
-    for name, why in left_out.items():
+    for name, why in list(left_out.items())[:MAX_LEFT_OUT]:
         console.print(f"left out: {name or 'the first column'} ({why})", markup=False)
+    if len(left_out) > MAX_LEFT_OUT:
+        console.print(f"left out as well: {len(left_out) - MAX_LEFT_OUT} more columns (--json lists them)")

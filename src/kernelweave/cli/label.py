@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import io
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,79 +14,86 @@ import typer
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import check_output, reason, write_all
-from ..labeling.job import Labeling, LabelingOptions, encode, fill_labels, spread
-from ..labeling.table import Table, is_empty, read_table, write_filled
+from ..labeling.base import ending
+from ..labeling.job import Labeling, LabelingOptions, fill_labels, spread
+from ..labeling.joining import join_tables
+from ..labeling.problem import encode
+from ..labeling.table import STANDARD, Table, fill_copy, is_empty, write_filled
 from ..labeling.target import require_empty_cells
 from ..persistence import load_with_about, pack, require_skops
-from .display import as_json, print_note, show_report, show_stages
-from .streams import as_text, can_show, mark_work_done
+from . import options as asked
+from .display import as_json, print_json, print_note, show_report, show_stages
+from .harmless import harmless
+from .options import OUTPUT, option
+from .reading import Given, describe_run, number_rows, read_given, read_tables
+from .streams import as_text, mark_work_done
 
 # Kinds of files by their ending. The copy is of the same kind as the table, so other endings are refused.
-KINDS = {".csv": "text", ".tsv": "text with tabs", ".tab": "text with tabs", ".parquet": "Parquet", ".pq": "Parquet"}
-OTHER_KINDS = (".xlsx", ".xls", ".ods", ".json", ".feather", ".arrow", ".gz", ".bz2", ".xz", ".zip", ".zst")
+KINDS = {
+    ".csv": "text",
+    ".tsv": "text with tabs",
+    ".tab": "text with tabs",
+    ".parquet": "Parquet",
+    ".pq": "Parquet",
+    ".npz": "arrays of numpy",
+}
+OTHER_KINDS = (".xlsx", ".xlsm", ".xls", ".ods", ".json", ".feather", ".arrow", ".bz2", ".xz", ".zip", ".zst")
+WORKBOOKS = (".xlsx", ".xlsm")
+
+Output = Annotated[
+    Path | None, option("The copy (by default beside TABLE); - prints it.", OUTPUT, "-o", "--output", metavar="FILE")
+]
 
 
 def label(
-    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with a header row.")],
-    target: Annotated[str, typer.Option(help="Column whose empty cells are filled in.")],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Output file (default: TABLE.labeled.csv).")
-    ] = None,
-    task: Annotated[str, typer.Option(help="auto, classification or regression.")] = "auto",
-    unlabeled: Annotated[
-        str | None, typer.Option(help="Text that marks an unlabelled cell, as an empty one does.")
-    ] = None,
-    id_column: Annotated[
-        list[str] | None, typer.Option("--id", help="Column that identifies rows; not a feature.")
-    ] = None,
-    ignore: Annotated[list[str] | None, typer.Option(help="Column to leave out.")] = None,
-    group: Annotated[
-        str | None, typer.Option(help="Column of groups; cross-validation holds out whole groups.")
-    ] = None,
-    source: Annotated[
-        list[str] | None, typer.Option(help="NAME=COLUMNS (a,b or gene_*): columns with kernels of their own.")
-    ] = None,
-    scale: Annotated[str, typer.Option(help="Scaling of numbers: auto, block, column or none.")] = "auto",
-    learner: Annotated[
-        str, typer.Option(help="auto tries several and combines them; or one of them: SSMK, MKL, LapSVM, ...")
-    ] = "auto",
-    probabilities: Annotated[
-        bool, typer.Option("--probabilities", help="Append the probability of every class.")
-    ] = False,
+    tables: asked.Tables,
+    target: asked.Target,
+    unlabeled: asked.Unlabeled = None,
+    id_column: asked.Ids = None,
+    ignore: asked.Ignore = None,
+    group: asked.Group = None,
+    source: asked.Source = None,
+    scale: asked.Scale = "auto",
+    task: asked.Task = "auto",
+    learner: asked.Learner = "auto",
+    time_limit: asked.TimeLimit = None,
+    seed: asked.Seed = 0,
+    output: Output = None,
+    probabilities: Annotated[bool, option("Append the probability of every class.", OUTPUT, "--probabilities")] = False,
     coverage: Annotated[
-        float | None,
-        typer.Option(
-            help="Append a set of classes that holds the true one with this probability; numbers: of the interval."
-        ),
+        float | None, option("Append sets (for numbers: intervals) that hold the truth.", OUTPUT, metavar="SHARE")
     ] = None,
-    suspects: Annotated[int, typer.Option(help="Number of doubtful given labels to list.")] = 0,
-    next_: Annotated[int, typer.Option("--next", help="Number of rows to suggest for labelling next.")] = 0,
-    model: Annotated[Path | None, typer.Option(help="Save the model to this file, for `kernelweave predict`.")] = None,
-    time_limit: Annotated[float | None, typer.Option(help="Approximate time for learning, in seconds.")] = None,
-    seed: Annotated[int, typer.Option(help="Seed of the random numbers.")] = 0,
-    json_: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
+    suspects: asked.Suspects = 0,
+    next_: asked.Next = 0,
+    model: Annotated[Path | None, option("Save the model for `kernelweave predict`.", OUTPUT, metavar="FILE")] = None,
+    json_: asked.Json = False,
 ) -> None:
-    """Fill in the empty cells of one column of TABLE, and report how accurate the labels are."""
-    target = as_text(target)
-    unlabeled, group = (None if word is None else as_text(word) for word in (unlabeled, group))
-    id_column, ignore, source = ([as_text(word) for word in words or ()] for words in (id_column, ignore, source))
-    _check_choice(task, ("auto", "classification", "regression"), "--task")
-    _check_choice(scale, ("auto", "block", "column", "none"), "--scale")
-    out = output or _name_copy(table, "labeled")
+    """Fill in the empty cells of one column, and report how accurate the labels are.
+
+    Example: kernelweave label patients.csv --target outcome
+    """
+    unlabeled = asked.read_word(unlabeled)
+    out = output or _name_copy(tables[0], "labeled")
     record = out.with_name(out.name + ".json")
-    _check_outputs([out, record, *([model] if model else [])], table)
+    is_printed = str(out) == STANDARD
+    if is_printed and json_:
+        raise KernelweaveError(
+            "--json and the copy would both go to standard output; name the copy with -o.", ErrorCode.BAD_OPTION
+        )
+    _check_outputs([*([] if is_printed else [out, record]), *([model] if model else [])], *tables)
     if model is not None:
         _check_skops()
-    options = LabelingOptions(
+    options = asked.read_options(
+        LabelingOptions,
         target=target,
-        task=task,
-        id_columns=tuple(id_column),
-        ignore=tuple(ignore),
+        id_column=id_column,
+        ignore=ignore,
         group=group,
-        sources=_parse_sources(source),
+        source=source,
         scale=scale,
-        seed=seed,
+        task=task,
         time_limit=time_limit,
+        seed=seed,
         learner=as_text(learner),
         probabilities=probabilities,
         coverage=coverage,
@@ -99,40 +103,51 @@ def label(
     _check_numbers(options)
     with show_stages() as on_stage:
         on_stage("reading the table", 0.0)
-        data = read_table(table)
-        _check_ending(data, out)
-        for name in (target, *options.id_columns, *options.ignore, *([group] if group else [])):
-            data.position(name)
-        empty = is_empty(data, target, unlabeled)
-        labeling = fill_labels(data.frame(), data.column(target), empty, options, on_stage)
+        given = read_given(tables, options, unlabeled)
+        _check_ending(given.table, out)
+        labeling = fill_labels(given.frame, given.cells, given.empty, given.options, on_stage)
         on_stage("writing", 0.98)
-        extra = _rename_taken(labeling.extra, data.names)
-        report = _make_record(data, options, unlabeled, labeling, extra)
-        files = [(record, (as_json(report) + "\n").encode("utf-8", "backslashreplace"))]  # JSON has the same escapes
+        extra = _rename_taken(labeling.extra, given.table.names)
+        report = _make_record(tables, given, unlabeled, labeling, extra)
+        files = []
         if model is not None:
-            files.append(
-                (model, pack(labeling.model, target=target, task=labeling.report["task"], unlabeled=unlabeled))
-            )
-        write_all(files, lambda: write_filled(data, target, labeling.values.tolist(), extra, out, unlabeled))
+            about = {"target": options.target, "task": labeling.report["task"], "unlabeled": unlabeled}
+            files.append((model, pack(labeling.model, **about)))
+        filled = (given.table, options.target, labeling.values.tolist(), extra)
+        copy = io.BytesIO()
+        if is_printed:
+            fill_copy(*filled, unlabeled)(copy)
+            write_all(files, lambda: None)
+        else:  # JSON has the same escapes
+            files.insert(0, (record, (as_json(report) + "\n").encode("utf-8", "backslashreplace")))
+            write_all(files, lambda: write_filled(*filled, out, unlabeled))
+    if is_printed:
+        _print_bytes(copy.getvalue())
     mark_work_done()
     if json_:
-        for note in report["warnings"]:
-            print_note(note)
-        print(text if can_show(text := as_json(report)) else as_json(report, escaped=True))
+        print_json(report)
     else:
-        show_report(report, out, model)
+        show_report(report, None if is_printed else out, model)
 
 
 def predict(
-    model: Annotated[Path, typer.Argument(help="File that `kernelweave label --model` wrote.")],
-    table: Annotated[Path, typer.Argument(help="CSV, TSV or Parquet file with the same feature columns.")],
-    output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Output file (default: TABLE.predicted.csv).")
-    ] = None,
+    model: Annotated[Path, typer.Argument(help="File that `kernelweave label --model` wrote.", metavar="MODEL")],
+    tables: asked.Tables,
+    id_column: asked.Ids = None,
+    output: Output = None,
+    json_: asked.Json = False,
 ) -> None:
-    """Fill in the target column of another TABLE (or append it) with a saved model."""
-    out = output or _name_copy(table, "predicted")
-    _check_outputs([out], table, model)
+    """Fill in the target column of another table (or append it) with a saved model.
+
+    Example: kernelweave predict outcome.skops new_patients.csv
+    """
+    out = output or _name_copy(tables[0], "predicted")
+    is_printed = str(out) == STANDARD
+    if is_printed and json_:
+        raise KernelweaveError(
+            "--json and the copy would both go to standard output; name the copy with -o.", ErrorCode.BAD_OPTION
+        )
+    _check_outputs([] if is_printed else [out], *tables, model)
     _check_skops()
     try:
         pipeline, about_model = load_with_about(model)
@@ -142,7 +157,11 @@ def predict(
         raise KernelweaveError(str(error), ErrorCode.BAD_MODEL) from None
     with show_stages() as on_stage:
         on_stage("reading the table", 0.0)
-        data = read_table(table)
+        ids = asked.read_words(id_column)
+        data, *others = read_tables(tables, ids)
+        frame = join_tables(data, others, ids[0]).frame if others else data.frame()
+        for note in data.notes:
+            print_note(note)
         _check_ending(data, out)
         target = str(about_model["target"])
         given = target in data.names
@@ -152,52 +171,42 @@ def predict(
             empty = is_empty(data, target, unlabeled)
             require_empty_cells(data.column(target), empty, target)
         on_stage("predicting", 0.3)
-        filled, appended = pipeline[-1].fill_cells(encode(pipeline[0], data.frame())[empty], target)
+        filled, appended = pipeline[-1].fill_cells(encode(pipeline[0], frame)[empty], target)
         columns = appended if given else {target: filled, **appended}
         extra = {name: spread(texts, empty, "") for name, texts in columns.items()}
         values = spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)
         on_stage("writing", 0.9)
         names = _rename_taken(extra, data.names)
-        write_filled(
-            data, target if given else data.names[0], values.tolist(), names, out, unlabeled if given else None
-        )
+        copied = (data, target if given else data.names[0], values.tolist(), names)
+        copy = io.BytesIO()
+        if is_printed:
+            fill_copy(*copied, unlabeled if given else None)(copy)
+        else:
+            write_filled(*copied, out, unlabeled if given else None)
+    if is_printed:
+        _print_bytes(copy.getvalue())
     mark_work_done()
-    print(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}")
+    if json_:
+        report = {"table": as_text(tables[0].name), "target": target, "rows": data.n_rows, "appended": list(names)}
+        print_json(report | {"rows_filled": int(empty.sum()), "output": as_text(str(out))})
+    elif not is_printed:
+        print(harmless(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}"))
 
 
 def _check_numbers(options: LabelingOptions) -> None:
     """Refuse numbers that options cannot have."""
-    limit, coverage = options.time_limit, options.coverage
-    if limit is not None and not 0 < limit < math.inf:
-        raise KernelweaveError(f"--time-limit {limit:g} is not a positive number of seconds.", ErrorCode.BAD_OPTION)
-    if coverage is not None and not 0 < coverage < 1:
+    if options.coverage is not None and not 0 < options.coverage < 1:
         raise KernelweaveError(
-            f"--coverage {coverage:g} is not a share between 0 and 1, such as 0.9.", ErrorCode.BAD_OPTION
+            f"--coverage {options.coverage:g} is not a share between 0 and 1, such as 0.9.", ErrorCode.BAD_OPTION
         )
-    for option, number in (("--seed", options.seed), ("--suspects", options.suspects), ("--next", options.next)):
-        if number < 0:
-            raise KernelweaveError(
-                f"{option} {number} is negative; give a whole number, 0 or more.", ErrorCode.BAD_OPTION
-            )
-
-
-def _parse_sources(texts: Sequence[str]) -> dict[str, list[str]]:
-    sources: dict[str, list[str]] = {}
-    for text in texts:
-        name, separator, columns = text.partition("=")
-        if not (name and separator and columns):
-            raise KernelweaveError(
-                f"--source {text!r} is not NAME=COLUMNS, such as genes=gene_* or lab=a,b.", ErrorCode.BAD_OPTION
-            )
-        sources.setdefault(name, []).extend(columns.split(","))
-    return sources
+    asked.check_counts(suspects=options.suspects, next=options.next)
 
 
 def _check_outputs(outputs: Sequence[Path], *inputs: Path) -> None:
     """Refuse outputs that cannot be written, that are inputs, or that are the same file."""
     for path in outputs:
         for source in inputs:
-            check_output(path, source)
+            check_output(path, None if str(source) == STANDARD else source)
     if len({os.path.realpath(path) for path in outputs}) < len(outputs):
         raise KernelweaveError(
             f"A file is named twice among the outputs {', '.join(map(str, outputs))}; give each its own name.",
@@ -207,27 +216,55 @@ def _check_outputs(outputs: Sequence[Path], *inputs: Path) -> None:
 
 def _name_copy(table: Path, what: str) -> Path:
     """Return the name of the copy where no other is given."""
+    if str(table) == STANDARD:
+        return table
     folder = table.absolute().parent
     if (table.exists() and not table.is_file()) or {Path("/dev"), Path("/proc")} & {folder, *folder.parents}:
         raise KernelweaveError(
             f"'{table}' is not an ordinary file, so the copy has no default name; name the copy with -o.",
             ErrorCode.BAD_OPTION,
         )
-    return table.with_name(f"{table.stem}.{what}{table.suffix}")
+    if table.suffix.lower() == ".gz":
+        inner = Path(table.stem)
+        return table.with_name(f"{inner.stem}.{what}{inner.suffix}{table.suffix}")
+    suffix = ".csv" if table.suffix.lower() in WORKBOOKS else table.suffix
+    return table.with_name(f"{table.stem}.{what}{suffix}")
 
 
 def _check_ending(data: Table, out: Path) -> None:
     """Refuse an output whose ending is that of another kind of file."""
-    suffix = out.suffix.lower()
-    kind = "Parquet" if data.format == "parquet" else "text"
+    kind = {"parquet": "Parquet", "npz": "arrays of numpy"}.get(data.format, "text")
+    if str(out) == STANDARD:
+        if kind != "text":
+            raise KernelweaveError(
+                f"The copy of '{data.path}' is {kind}, which is not printed; name a file with -o.", ErrorCode.BAD_OPTION
+            )
+        return
     if getattr(data, "delimiter", "") == "\t":
         kind = "text with tabs"
-    if suffix != data.path.suffix.lower() and (suffix in OTHER_KINDS or KINDS.get(suffix, kind) != kind):
+    is_packed, suffix, is_book = getattr(data, "is_packed", False), out.suffix.lower(), _is_workbook(data)
+    if (suffix, ending(out)) == (data.path.suffix.lower(), ending(data.path)) and not is_book:
+        return
+    if (suffix == ".gz") != is_packed or ending(out) in OTHER_KINDS or KINDS.get(ending(out), kind) != kind:
+        like = "since a workbook is not written" if is_book else "like the table itself, so that no cell changes"
+        remedy = "ending .csv" if is_book else "ending of the table"
+        packed = " in a gzip archive" if is_packed else ""
         raise KernelweaveError(
-            f"The output '{out}' ends in {suffix}, but the copy of '{data.path}' is {kind}, like the table itself, so "
-            "that no cell changes. Give the output the ending of the table.",
+            f"The output '{out}' ends in {suffix or 'nothing'}, but the copy of '{data.path}' is {kind}{packed}, "
+            f"{like}. Give the output the {remedy}.",
             ErrorCode.BAD_OPTION,
         )
+
+
+def _is_workbook(data: Table) -> bool:
+    return data.format == "csv" and data.path.suffix.lower() in WORKBOOKS
+
+
+def _print_bytes(content: bytes) -> None:
+    """Print a copy on standard output, in the encoding of the table."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.flush()
 
 
 def _check_skops() -> None:
@@ -235,11 +272,6 @@ def _check_skops() -> None:
         require_skops()
     except ImportError as error:
         raise KernelweaveError(str(error), ErrorCode.BAD_OPTION) from None
-
-
-def _check_choice(value: str, allowed: tuple[str, ...], option: str) -> None:
-    if value not in allowed:
-        raise KernelweaveError(f"{option} {value!r} is not one of {', '.join(allowed)}.", ErrorCode.BAD_OPTION)
 
 
 def _rename_taken(extra: dict[str, Any], taken: list[str]) -> dict[str, Any]:
@@ -254,26 +286,9 @@ def _rename_taken(extra: dict[str, Any], taken: list[str]) -> dict[str, Any]:
 
 
 def _make_record(
-    data: Table, options: LabelingOptions, unlabeled: str | None, labeling: Labeling, extra: dict[str, Any]
+    paths: Sequence[Path], given: Given, unlabeled: str | None, labeling: Labeling, extra: dict[str, Any]
 ) -> dict[str, Any]:
-    """Return what is needed to repeat the run with the same output."""
-    packages = ("kernelweave", "numpy", "scipy", "scikit-learn", "highspy", "pandas")
-    return {
-        "table": as_text(data.path.name),
-        "date": str(datetime.now(UTC).date()),
-        "versions": {"python": ".".join(map(str, sys.version_info[:3])), **{name: version(name) for name in packages}},
-        "options": asdict(options) | {"unlabeled": unlabeled},
-        "appended": list(extra),
-        **_number_rows(labeling.report, data),
-    }
-
-
-def _number_rows(report: dict[str, Any], data: Table) -> dict[str, Any]:
-    """Return the report with rows counted as in the file: the header of a text is row 1, and Parquet has none."""
-    first = 1 if data.format == "parquet" else 2
-    lists = {
-        key: [{**record, "row": record["row"] + first} for record in report[key]]
-        for key in ("suspects", "next")
-        if key in report
-    }
-    return report | lists
+    """Return the report, and what is needed to repeat the run with the same output."""
+    report = number_rows(labeling.report, given.table)
+    record = describe_run(paths, given.options, unlabeled) | {"appended": list(extra), **report}
+    return record | {"warnings": given.notes + record["warnings"]}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
@@ -11,13 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from joblib import cpu_count
-from rich.console import Console
 from rich.table import Table as Lines
 
 from ..errors import ErrorCode, KernelweaveError
 from ..estimators.shared.progress import show_progress
 from ..files import atomic_write, reason
-from .streams import mark_work_done
+from .display import open_console, print_json
+from .harmless import harmless
+from .options import check_limit
+from .streams import as_text, mark_work_done
 
 if TYPE_CHECKING:
     from ..papers.definition import Paper
@@ -26,20 +29,43 @@ if TYPE_CHECKING:
 FOLDER = Path("reproduction")
 SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal
 
-app = typer.Typer(no_args_is_help=True, help="Reproduce the papers' tables and figures.")
+app = typer.Typer(
+    no_args_is_help=True, help="Reproduce the papers' tables and figures.\n\nExample: kernelweave papers run all --fast"
+)
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print what is said as JSON.")]
+
+
+class _TimeOverError(Exception):
+    """The time limit of a run is reached; finished cells are kept."""
 
 
 @app.command("list")
-def list_papers() -> None:
-    """List the papers with their tables and figures."""
+def list_papers(json_: Json = False) -> None:
+    """List the papers with their tables and figures.
+
+    Example: kernelweave papers list
+    """
     from ..papers import PAPERS
 
+    items = [
+        {
+            "paper": paper.name,
+            "item": item.name,
+            "what": item.caption,
+            "cells": sum(1 for _ in item.cells(paper.name, item.trials)),
+        }
+        for paper in PAPERS.values()
+        for item in paper.items
+    ]
+    if json_:
+        print_json({"items": items})
+        return
     lines = Lines("paper", "item", "what", "cells", box=None, header_style="bold")
-    for paper in PAPERS.values():
-        for item in paper.items:
-            n_cells = sum(1 for _ in item.cells(paper.name, item.trials))
-            lines.add_row(paper.name, item.name, item.caption, str(n_cells))
-    Console(highlight=False).print(lines)
+    for record in items:
+        lines.add_row(*map(str, record.values()))
+    open_console().print(lines)
 
 
 @app.command()
@@ -56,13 +82,21 @@ def run(
         list[str] | None,
         typer.Option("--with", help="module:Class of a scikit-learn estimator, compared on the same splits."),
     ] = None,
+    time_limit: Annotated[
+        float | None, typer.Option(help="Stop after about so long; finished cells are kept.", metavar="SECONDS")
+    ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the records.")] = FOLDER,
+    json_: Json = False,
 ) -> None:
-    """Compute the cells of PAPER that have no record in the folder yet; a run that was stopped continues."""
+    """Compute the cells of PAPER that have no record in the folder yet; a run that was stopped continues.
+
+    Example: kernelweave papers run rkda --fast
+    """
     from ..papers import runner
     from ..papers.outside import outside
 
     papers = _find_papers(paper)
+    check_limit(time_limit)
     kind, number = _find_item(table, figure)
     if trials is not None and trials < 1:
         raise KernelweaveError(f"--trials {trials} is not a whole number of 1 or more.", ErrorCode.BAD_OPTION)
@@ -88,9 +122,14 @@ def run(
         )
     if output.exists() and not output.is_dir():
         raise KernelweaveError(f"'{output}' is not a folder; name another one with -o.", ErrorCode.BAD_OPTION)
+    is_over = False
     try:
-        with _show_cells() as watch:
+        with _show_cells(time_limit) as watch:
             records = runner.execute(tasks, output, n_jobs=jobs or cpu_count(), watch=watch)
+    except _TimeOverError:
+        wanted, is_over = {task.key for task in tasks}, True
+        kept = [runner.find_finished(runner.read_records(output / f"{each.name}.jsonl")) for each in papers]
+        records = [record for found in kept for key, record in found.items() if key in wanted]
     except KeyboardInterrupt:
         raise KernelweaveError(
             f"Interrupted; finished cells are kept in '{output}'. Run the same command to continue.",
@@ -108,8 +147,14 @@ def run(
         ) from None
     failed = [record for record in records if "error" in record]
     mark_work_done()
-    n_good = len(records) - len(failed)
-    print(f"{n_good} of {len(records)} cells are in '{output}'; next: kernelweave papers report {output}")
+    n_good, following = len(records) - len(failed), f"kernelweave papers report {output}"
+    if is_over:
+        following = "run the same command to continue, since the time was over"
+    if json_:
+        about = {"cells": len(tasks), "computed": n_good, "failed": len(failed)}
+        print_json({**about, "folder": as_text(str(output)), "complete": not is_over})
+    else:
+        print(harmless(f"{n_good} of {len(tasks)} cells are in '{output}'; next: {following}"))
     if failed:
         first = failed[0]
         where = f"{first['paper']} {first['item']}, {first['row']}, {first['method']}, trial {first['trial']}"
@@ -127,8 +172,12 @@ def report(
         Path | None, typer.Option("-o", "--output", help="The page (default: report.html in the folder).")
     ] = None,
     markdown: Annotated[Path | None, typer.Option(help="Write Markdown to this file, too.")] = None,
+    json_: Json = False,
 ) -> None:
-    """Write one self-contained HTML page that compares the records with the printed numbers."""
+    """Write one self-contained HTML page that compares the records with the printed numbers.
+
+    Example: kernelweave papers report reproduction
+    """
     from ..papers import PAPERS, runner
 
     logging.getLogger("matplotlib").setLevel(logging.ERROR)  # it reports folders that it does not need
@@ -153,8 +202,11 @@ def report(
     for path, write in written:
         atomic_write(path, write(page).encode("utf-8", "replace"))  # names of files need not be UTF-8
     mark_work_done()
+    if json_:
+        print_json({"counts": dict(page.counts), "written": [as_text(str(path)) for path, _ in written]})
+        return
     counts = ", ".join(f"{count} {verdict}" for verdict, count in page.counts.items())
-    print(f"{counts} than printed; written to {' and '.join(str(path) for path, _ in written)}")
+    print(harmless(f"{counts} than printed; written to {' and '.join(str(path) for path, _ in written)}"))
 
 
 def _find_papers(name: str) -> list[Paper]:
@@ -186,13 +238,17 @@ def _list_comparisons(papers: list[Paper]) -> str:
 
 
 @contextmanager
-def _show_cells() -> Iterator[Callable[[Progress], None]]:
-    """Show how many cells are computed and how long the others will take."""
+def _show_cells(time_limit: float | None) -> Iterator[Callable[[Progress], None]]:
+    """Show how many cells are computed and how long the others will take; end the run when the time is over."""
+    started = time.perf_counter()
     with show_progress(keep_bar=False, seconds_between_lines=SECONDS_BETWEEN_LINES) as show:
 
         def watch(state: Progress) -> None:
             detail = f"{state.n_done} of {state.n_total} cells, {_describe_remaining(state)}"
             show(f"{state.record['paper']} {state.record['item']}", state.n_done / state.n_total, detail)
+            is_late = time_limit is not None and time.perf_counter() - started > time_limit
+            if is_late and state.n_done < state.n_total:
+                raise _TimeOverError
 
         yield watch
 

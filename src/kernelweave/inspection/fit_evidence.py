@@ -48,6 +48,8 @@ class FitEvidence:
     held_out : HeldOut
     name_row : callable
         How a row is called on the page.
+    name_label : callable
+        How a label is written on the page.
     """
 
     model: Any
@@ -56,7 +58,8 @@ class FitEvidence:
     n_labeled: int
     n_unlabeled: int
     held_out: HeldOut
-    name_row: Callable[[int], str]
+    name_row: Callable[[int], str] = str
+    name_label: Callable[[Any], str] = str
 
     @property
     def has_classes(self) -> bool:
@@ -64,16 +67,24 @@ class FitEvidence:
         return is_classifier(self.model)
 
 
-def read_evidence(
-    model: Any, X: Any, y: Any, random_state: Any = 0, name_row: Callable[[int], str] = str
-) -> FitEvidence:
-    """Return what a page about a fitted model is made from; models without held-out rows are fitted in folds."""
+def read_evidence(model: Any, X: Any, y: Any, random_state: Any = 0, **names: Callable[[Any], str]) -> FitEvidence:
+    """Return what a page about a fitted model is made from; models without held-out rows are fitted in folds.
+
+    Parameters
+    ----------
+    model : fitted estimator
+    X, y : as in the fit
+    random_state : int, RandomState or None
+        Of the folds.
+    **names : callable
+        ``name_row`` and ``name_label`` of :class:`FitEvidence`.
+    """
     if is_classifier(model):
         part: Any = partition(y, unlabeled=getattr(model, "unlabeled", "auto"))
     else:
         part = partition_targets(y)
     held_out = _read_held_out(model, X, y, part, random_state)
-    return FitEvidence(model, X, y, part.n_labeled, part.n_unlabeled, held_out, name_row)
+    return FitEvidence(model, X, y, part.n_labeled, part.n_unlabeled, held_out, **names)
 
 
 def _read_held_out(model: Any, X: Any, y: Any, part: Any, random_state: Any) -> HeldOut:

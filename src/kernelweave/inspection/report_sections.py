@@ -185,15 +185,13 @@ def _convergence(fit: FitEvidence) -> Iterator[Section]:
 def _suspects(fit: FitEvidence) -> Iterator[Section]:
     if not hasattr(fit.model, "suspect_labels") or fit.held_out.error is None:
         return
-    records = fit.model.suspect_labels(N_SUSPECTS)
-    lines = tuple(
-        (fit.name_row(each["row"]), _text(each["given"]), _text(each["suggested"]), float(each["score"]))
-        for each in records
-    )
+    lines: list[tuple[Cell, ...]] = []
+    for each in fit.model.suspect_labels(N_SUSPECTS):
+        given, suggested = fit.name_label(each["given"]), fit.name_label(each["suggested"])
+        lines.append((fit.name_row(each["row"]), given, suggested, float(each["score"])))
     text = "Given labels that models contradict which have not seen them, the most doubtful first. Some will be right."
-    yield Section(
-        "Doubtful labels", (text,), (), (Table("Look at these", ("row", "given", "suggested", "score"), lines),)
-    )
+    table = Table("Look at these first", ("row", "given", "suggested", "score"), tuple(lines))
+    yield Section("Doubtful labels", (text,), (), (table,))
 
 
 def _next_rows(fit: FitEvidence) -> Iterator[Section]:
@@ -203,7 +201,7 @@ def _next_rows(fit: FitEvidence) -> Iterator[Section]:
     guesses = fit.model.transduction_[rows]
     chances = fit.model.label_distributions_[rows].max(axis=1)
     lines = tuple(
-        (fit.name_row(row), _text(guess), float(chance))
+        (fit.name_row(row), fit.name_label(guess), float(chance))
         for row, guess, chance in zip(rows, guesses, chances, strict=True)
     )
     text = "Labels of these rows would teach the model most: it is unsure of them, and they are far from one another."
@@ -221,7 +219,3 @@ def draw(plot: Callable[[Any], object], prefix: str, label: str, size: tuple[flo
         return (draw_svg(plot, prefix, label, size),)
     except NO_DRAWING:
         return ()
-
-
-def _text(value: Any) -> str | float:
-    return float(value) if isinstance(value, float | np.floating) else str(value)

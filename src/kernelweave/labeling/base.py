@@ -22,12 +22,17 @@ Extra = Mapping[str, Sequence[str]]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table(ABC):
-    """What CSV and Parquet tables share: column names, and the text of every cell."""
+    """What tables of all kinds share: column names, and the text of every cell."""
 
     format: ClassVar[str]
     path: Path
     names: list[str]
     n_rows: int
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Sentences on what is not read, or not written as it was."""
+        return ()
 
     @abstractmethod
     def column(self, name: str) -> Texts:
@@ -66,6 +71,12 @@ def list_names(names: Sequence[Any], limit: int = 8) -> str:
     """Return the names in quotes, the first few of many, for a message."""
     shown = ", ".join(repr(name) for name in names[:limit])
     return shown if len(names) <= limit else f"{shown}, ... ({len(names)} in all)"
+
+
+def ending(path: Path) -> str:
+    """Return the ending of a file's name, in small letters; that of an archive is the one before ``.gz``."""
+    suffix = path.suffix.lower()
+    return Path(path.stem).suffix.lower() if suffix == ".gz" else suffix
 
 
 def require_package(module: str) -> Any:

@@ -23,7 +23,7 @@ from . import cells
 from .base import list_names
 from .columns import ColumnPlan, min_level_rows
 
-__all__ = ["MAX_NUMBER", "TableReader", "make_encoder", "source_positions"]
+__all__ = ["MAX_NUMBER", "TableReader", "column_positions", "make_encoder", "source_positions"]
 
 Floats = NDArray[np.float64]
 
@@ -88,6 +88,20 @@ def source_positions(encoder: Pipeline, plan: ColumnPlan) -> dict[str, list[int]
         if part != "remainder":
             where = encode.output_indices_[part]
             positions[source_of[columns[0]]].extend(range(where.start, where.stop))
+    return positions
+
+
+def column_positions(encoder: Pipeline) -> dict[str, list[int]]:
+    """The output columns that each column of the table becomes: itself, where it is missing, its levels."""
+    encode = encoder.named_steps["encode"]
+    positions: dict[str, list[int]] = {}
+    for part, _, columns in encode.transformers_:
+        if part == "remainder":
+            continue
+        where = range(*encode.output_indices_[part].indices(encode.output_indices_[part].stop))
+        is_one = len(columns) == 1  # the levels of a category are a part of their own
+        for k, name in enumerate(columns):
+            positions.setdefault(name, []).extend(where if is_one else [where[k]])
     return positions
 
 

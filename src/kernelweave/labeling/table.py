@@ -6,29 +6,38 @@ The text of a number in Parquet is the shortest that stands for it.
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
-from ..files import StrPath, atomic_write, check_output, reason
+from ..files import StrPath, Writer, atomic_write, check_output, reason
+from .archives import GZIP, ZIP, find_kind, unpack
+from .arrays import ArraysTable
 from .base import Extra, Table, Values
 from .parquet import ParquetTable
 from .text_table import TextTable
+from .workbook import read_workbook
 
-__all__ = ["Table", "is_empty", "read_table", "write_filled"]
+STANDARD, STANDARD_INPUT = "-", Path("standard input")
+
+__all__ = ["STANDARD", "Table", "fill_copy", "is_empty", "read_table", "write_filled"]
 
 
 def read_table(path: StrPath) -> Table:
-    """The table in a file: CSV or TSV with a header row, or Parquet, told apart by their content.
+    """The table in a file, or in standard input for ``-``, told apart by its content.
+
+    It is CSV or TSV with a header row, plain or in a gzip archive; Parquet; a workbook (.xlsx); or arrays (.npz).
 
     The delimiter is whichever of comma, semicolon, tab and bar cuts the first megabyte into the most regular rows; a
     name that ends in ``.tsv`` or ``.tab`` forces the tab. Where there is no table, a KernelweaveError says why.
     """
     path = Path(path)
     try:
-        raw = path.read_bytes()
+        raw = sys.stdin.buffer.read() if str(path) == STANDARD else path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: a path with a null character
         kinds: dict[type, ErrorCode] = {
             FileNotFoundError: ErrorCode.NOT_FOUND,
@@ -36,8 +45,13 @@ def read_table(path: StrPath) -> Table:
         }
         code = kinds.get(type(error), ErrorCode.UNREADABLE)
         raise KernelweaveError(f"'{path}' cannot be read: {reason(error)}.", code) from None
+    path = STANDARD_INPUT if str(path) == STANDARD else path
     if raw.startswith(b"PAR1") and raw.endswith(b"PAR1") and len(raw) > 8:
         return ParquetTable.parse(path, raw)
+    if raw.startswith(ZIP):
+        return (read_workbook if find_kind(path, raw) == "workbook" else ArraysTable.parse)(path, raw)
+    if raw.startswith(GZIP):
+        return replace(TextTable.parse(path, unpack(path, raw)), is_packed=True)
     return TextTable.parse(path, raw)
 
 
@@ -78,6 +92,11 @@ def write_filled(
     b'id;kind;margin\r\n007;"NA";\r\n008;"a;b";1.50\r\n'
     """
     check_output(out, table.path)
+    atomic_write(out, fill_copy(table, target, values, extra, unlabeled))
+
+
+def fill_copy(table: Table, target: str, values: Values, extra: Extra, unlabeled: str | None = None) -> Writer:
+    """What writes such a copy to an open file; parameters as in `write_filled`."""
     for row, (value, empty) in enumerate(zip(values, is_empty(table, target, unlabeled), strict=True)):
         if value is not None and not empty:
             raise ValueError(f"row {row} of column '{target}' is not empty, so it must not be filled")
@@ -85,4 +104,4 @@ def write_filled(
         raise KernelweaveError(
             f"'{table.path}' already has a column '{clash[0]}'; it would appear twice.", ErrorCode.BAD_NAMES
         )
-    atomic_write(out, table.prepare_copy(target, values, extra))
+    return table.prepare_copy(target, values, extra)

@@ -62,11 +62,7 @@ def label_classes(
     coverage : float, optional
         Of a set of classes that is appended.
     """
-    counts = count_classes(cells[~empty], name)
-    if setup.groups is not None:
-        check_groups(setup.groups[~empty], cells[~empty])
-    y = cells.astype(object)
-    y[empty] = None
+    y, counts = read_classes(cells, empty, name, setup.groups)
     learner = fit_learner("classification", y, setup)
     is_tested = learner.error_ is not None
     errors = _class_errors(learner, cells[learner.oof_rows_].astype(str), counts) if is_tested else {}
@@ -79,6 +75,18 @@ def label_classes(
     notes = [*note_doubtful_classes(list(counts)), *_note_constant_probabilities(learner)]
     notes += [*_note_useless(errors, "error"), *note_limits(learner, int((~empty).sum()))]
     return TaskResult(ClassModel(learner, probabilities, coverage), report, notes)
+
+
+def read_classes(
+    cells: np.ndarray, empty: np.ndarray, name: str, groups: np.ndarray | None
+) -> tuple[np.ndarray, dict[str, int]]:
+    """Return the classes, None in empty cells, and how many rows each has; refuse those that cannot be learned from."""
+    counts = count_classes(cells[~empty], name)
+    if groups is not None:
+        check_groups(groups[~empty], cells[~empty])
+    y = cells.astype(object)
+    y[empty] = None
+    return y, counts
 
 
 def _class_errors(learner: Any, given: np.ndarray, counts: dict[str, int]) -> dict[str, dict[str, Any]]:
@@ -119,12 +127,9 @@ def label_numbers(
         Of the interval; 0.9 by default.
     """
     given = cells[~empty]
-    numbers = _read_numbers(given, name)
-    if setup.groups is not None:
-        check_groups(setup.groups[~empty], None)
-    center, unit = float(numbers.mean()), float(numbers.std()) or 1.0
-    y = np.full(len(cells), np.nan)
-    y[~empty] = (numbers - center) / unit
+    numbers = read_numbers(cells, empty, name, setup.groups)
+    center, unit = float(np.nanmean(numbers)), float(np.nanstd(numbers)) or 1.0
+    y = (numbers - center) / unit
     learner = fit_learner("regression", y, setup)
     truth = y[learner.oof_rows_]
     errors = _number_errors(learner, truth, unit) if learner.error_ is not None else {}
@@ -136,13 +141,14 @@ def label_numbers(
         "interval_radius": radius,
         **_in_unit(describe_learner(learner, setup.X), unit),
     }
-    notes = [*_note_useless(errors, "rmse"), *note_limits(learner, len(numbers))]
+    notes = [*_note_useless(errors, "rmse"), *note_limits(learner, len(given))]
     model = NumberModel(learner, center, unit, coverage, find_number_format(given), find_decimal_mark(given))
     return TaskResult(model, report, notes)
 
 
-def _read_numbers(given: np.ndarray, name: str) -> np.ndarray:
-    """Return the numbers; refuse other texts, a single number, and numbers that are too large."""
+def read_numbers(cells: np.ndarray, empty: np.ndarray, name: str, groups: np.ndarray | None) -> np.ndarray:
+    """Return the numbers, NaN in empty cells; refuse other texts, a single number, and numbers that are too large."""
+    given = cells[~empty]
     numbers = as_numbers(given)
     if numbers is None:
         other = next((repr(text) for text in given if as_numbers([text]) is None), "dots and commas")
@@ -155,7 +161,11 @@ def _read_numbers(given: np.ndarray, name: str) -> np.ndarray:
             "large to compute with. Correct that cell, or change the unit of the column.",
             ErrorCode.BAD_TARGET,
         )
-    return numbers
+    if groups is not None:
+        check_groups(groups[~empty], None)
+    y = np.full(len(cells), np.nan)
+    y[~empty] = numbers
+    return y
 
 
 def _number_errors(learner: Any, truth: np.ndarray, unit: float) -> dict[str, dict[str, Any]]:

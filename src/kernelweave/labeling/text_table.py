@@ -21,14 +21,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer
-from .base import Extra, Table, Texts, Values, check_header, require_package
+from .archives import pack_writer
+from .base import Extra, Table, Texts, Values, check_header, ending, require_package
 
 DELIMITERS = ",;\t|"
 SAMPLE_BYTES = 1 << 20  # from which the delimiter is guessed
@@ -36,9 +37,15 @@ MAX_PIECES = 100_000  # of bytes that are joined before they are written
 LF, CR = b"\n\r"
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 SIGNATURES = {
-    b"PK\x03\x04": "an Excel workbook or a zip archive",
-    b"\x1f\x8b": "a gzip archive",
+    b"PK\x03\x04": "a broken zip archive or workbook",
+    b"\x1f\x8b": "an archive within an archive",
     b"PAR1": "a broken Parquet file",
+    b"\xd0\xcf\x11\xe0": "an Excel workbook of the old kind (.xls); save it as .xlsx or CSV",
+    b"%PDF": "a PDF document",
+    b"SQLite format 3": "a SQLite database",
+    b"\x28\xb5\x2f\xfd": "a Zstandard archive; unpack it first",
+    b"BZh": "a bzip2 archive; unpack it first",
+    b"\xfd7zXZ": "an xz archive; unpack it first",
 }
 Positions = NDArray[np.int64]
 
@@ -56,13 +63,16 @@ class TextTable(Table):
     encoding: str  # of the file: "utf-8", "utf-8-sig", "utf-16-le", "utf-16-be", "cp1252" or "latin-1"
     starts: Positions  # of the header and each row, in `body`
     ends: Positions  # of their cells; the next cell of the row begins one byte later
+    is_packed: bool = False  # whether the file is a gzip archive, as the copy is then
+    remarks: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, path: Path, raw: bytes) -> TextTable:
+    def parse(cls, path: Path, raw: bytes, delimiter: str | None = None) -> TextTable:
         mark, body, codec, encoding = _decode(path, raw)
         if not body.strip():
             raise KernelweaveError(f"'{path}' is empty.", ErrorCode.EMPTY)
-        delimiter = "\t" if path.suffix.lower() in (".tsv", ".tab") else _guess_delimiter(body)
+        if delimiter is None:
+            delimiter = "\t" if ending(path) in (".tsv", ".tab") else _guess_delimiter(body)
         lines = _scan(body, delimiter)
         if lines.open_quote is not None:
             line = _line_number(body, lines.open_quote)
@@ -87,6 +97,10 @@ class TextTable(Table):
         line_end = next(end for end in ("\r\n", "\r", "\n") if body.startswith(end.encode(), ends[0, -1]))
         return cls(path, names, len(starts) - 1, delimiter, line_end, mark, body, codec, encoding, starts, ends)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.remarks
+
     def column(self, name: str) -> Texts:
         starts, ends = self._spans(name)
         return _read_texts(self.body, self.codec, starts[1:], ends[1:])
@@ -107,7 +121,7 @@ class TextTable(Table):
         tails = [comma + comma.join(cells) for cells in zip(*columns, strict=True)] or [b""] * (self.n_rows + 1)
         places = zip(starts.tolist(), cut_ends.tolist(), self.ends[:, -1].tolist(), inserts, tails, strict=True)
 
-        def write(file: BinaryIO) -> None:
+        def write(file: Any) -> None:
             file.write(self.mark)
             cursor = 0
             pieces: list[bytes] = []
@@ -119,7 +133,7 @@ class TextTable(Table):
                     pieces = []
             file.write(self._encode_pieces([*pieces, self.body[cursor:]]))
 
-        return write
+        return pack_writer(write) if self.is_packed else write
 
     def _spans(self, name: str) -> tuple[Positions, Positions]:
         j = self.position(name)
@@ -143,7 +157,7 @@ class TextTable(Table):
 def _decode(path: Path, raw: bytes) -> tuple[bytes, bytes, str, str]:
     for signature, what in SIGNATURES.items():
         if raw.startswith(signature) and b"\0" in raw:
-            raise KernelweaveError(f"'{path}' is {what}, not a table in CSV, TSV or Parquet.", ErrorCode.NOT_A_TABLE)
+            raise KernelweaveError(f"'{path}' is not a table but {what}.", ErrorCode.NOT_A_TABLE)
     marked = [mark for mark in BYTE_ORDER_MARKS if raw.startswith(mark)]
     mark, candidates = (marked[0], [BYTE_ORDER_MARKS[marked[0]]]) if marked else (b"", ["utf-8", "cp1252", "latin-1"])
     for encoding in candidates:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from joblib import Parallel, delayed
@@ -133,6 +133,58 @@ def out_of_fold(
         for (rows, y_train), (_, test) in zip(train, pairs, strict=True)
     )
     return _join(outputs, pairs, kept, part, task.method)
+
+
+class FoldModel(NamedTuple):
+    """A model, the labelled rows whose labels it has not seen, and these labels in the coding that it answers in."""
+
+    model: Any
+    rows: Rows
+    y: NDArray[Any]
+
+
+def fold_models(
+    estimator: Any,
+    X: Any,
+    y: Any,
+    *,
+    cv: Any = None,
+    transductive: bool = True,
+    groups: Any = None,
+    unlabeled: Any = "auto",
+    random_state: Any = None,
+) -> Iterator[FoldModel]:
+    """Fit the models whose predictions `out_of_fold` gives, one after the other.
+
+    Parameters
+    ----------
+    estimator, X, y, cv, transductive, groups, unlabeled, random_state
+        As in `out_of_fold`.
+
+    Yields
+    ------
+    FoldModel
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import HarmonicClassifier
+    >>> from kernelweave.model_selection.out_of_fold import fold_models
+    >>> X = np.array([[0.0], [0.1], [0.2], [0.3], [5.0], [5.1], [5.2], [5.3]])
+    >>> y = ["low", "low", None, None, "high", "high", None, None]
+    >>> for model, rows, given in fold_models(HarmonicClassifier(n_neighbors=3), X, y, cv=2, random_state=0):
+    ...     print(model.predict(X[rows]).tolist() == given.tolist())
+    True
+    True
+    """
+    part = _read_labels(estimator, y, unlabeled)
+    X, y, groups = utils.indexable(X, y, groups)
+    utils.check_consistent_length(X, y, groups)
+    labels, everything = write_labels(estimator, part), np.arange(len(y))
+    for train, test in _split_labeled(X, y, groups, part, labels.y, everything, cv, random_state):
+        rows, y_train = _training_part(estimator, part, labels, train, test, transductive)
+        X_train = X if len(rows) == len(everything) else _safe_split(estimator, X, None, rows)[0]
+        yield FoldModel(clone(estimator).fit(X_train, y_train), test, labels.y[test])
 
 
 @dataclass(frozen=True, eq=False)

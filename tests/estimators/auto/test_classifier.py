@@ -79,6 +79,15 @@ def test_the_error_is_that_of_probabilities_without_own_labels():
     assert model.error_.value == pytest.approx(wrong.mean())
 
 
+def test_what_each_candidate_predicts_of_held_out_rows_is_kept():
+    _, truth, _ = blobs()
+    model = fitted()
+    assert list(model.candidate_predictions_) == CHEAP
+    for rows, predicted in model.candidate_predictions_.values():
+        np.testing.assert_array_equal(rows, model.oof_rows_)
+        assert np.mean(predicted == truth[rows]) > 0.9
+
+
 @pytest.mark.parametrize("combine", ["stack", "best"])
 def test_one_candidate_alone_keeps_its_classes(combine):
     X, _, y = blobs()

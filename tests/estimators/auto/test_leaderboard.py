@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 from scipy.stats import binomtest, norm, ttest_rel
+from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from sklearn.svm import SVC
 
 from kernelweave import RKDAClassifier
 from kernelweave.estimators.auto.candidates import Candidate
@@ -128,6 +131,14 @@ def test_the_size_of_a_model_is_what_a_prediction_is_made_of():
     rkda = RKDAClassifier().fit(X, y)
     assert model_size(rkda) == getattr(rkda, "n_evaluations_", 0)
     assert model_size(object()) == 0
+    machine = SVC().fit(X, y)
+    assert model_size(make_pipeline(machine)) == len(machine.support_vectors_)
+    assert model_size(LabelSpreading().fit(X, y)) == len(X)
+    codes = np.where(np.arange(20) < 15, y, -1)
+    assert model_size(SelfTrainingClassifier(LogisticRegression()).fit(X, codes)) == 3
+    forest = RandomForestClassifier(3, random_state=0).fit(X, y)
+    assert model_size(forest) == sum(tree.get_n_leaves() for tree in forest.estimators_)
+    assert model_size(HistGradientBoostingClassifier(max_iter=2, max_leaf_nodes=2, min_samples_leaf=2).fit(X, y)) == 4
 
 
 def test_an_interval_by_folds_is_that_of_fewer_rows():

@@ -70,6 +70,14 @@ def test_the_table_has_roots_of_mean_squares_and_their_units():
     assert model.error_.high - model.error_.low == pytest.approx(width, rel=0.3)
 
 
+def test_what_each_candidate_predicts_of_held_out_rows_is_kept():
+    _, truth, _ = waves()
+    model = fitted()
+    for record in model.leaderboard_:
+        rows, predicted = model.candidate_predictions_[record["candidate"]]
+        assert record["error"] == pytest.approx(np.sqrt(np.mean(np.square(predicted - truth[rows]))))
+
+
 def test_what_was_not_tested_has_no_error_in_the_table():
     X, _, y = waves()
     model = make(max_time=1e-9).fit(X, y)

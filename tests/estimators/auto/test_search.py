@@ -139,6 +139,12 @@ def test_who_is_out_of_the_race_has_no_further_folds(sample):
     assert FITS.count("bad") == 1 + N_RACING_FOLDS
 
 
+def test_without_a_race_all_candidates_predict_all_rows(sample):
+    found = run(sample, [candidate("good"), candidate("bad", accuracy=0.2)], race=False)
+    assert [trial.is_out for trial in found.trials] == [False, False]
+    assert [len(trial.average(N_ROWS)[1]) for trial in found.trials] == [N_ROWS, N_ROWS]
+
+
 # Failures
 
 

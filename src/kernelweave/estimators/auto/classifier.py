@@ -69,6 +69,9 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     n_repeats : int, default=1
         How often rows are dealt to five folds at most; fewer where the weights have settled. More did not lower
         the error (``benchmarks/auto``).
+    race : bool, default=True
+        Whether candidates that are clearly worse than the best after two folds are left out of the others. False
+        compares all of them on the same rows, and takes longer.
     max_time : float, optional
         Seconds. Cheap candidates come first, and those that would take too long are left out. None: no limit.
     class_prior : None, float or dict, default=None
@@ -113,6 +116,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         The labelled rows that were held out.
     oof_probabilities_ : ndarray of shape (n_tested, n_classes)
         Of the mixture, without having seen their labels; with the shares of ``class_prior``.
+    candidate_predictions_ : dict of (rows, classes)
+        For each candidate, by name, the rows that it held out and the classes that it alone predicts there.
     best_estimator_ : estimator or None
         The best single model with a certificate, fitted to all rows.
     objective_, certificate_ : float and Certificate
@@ -156,6 +161,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         kernels: Any = None,
         combine: str = "stack",
         n_repeats: int = 1,
+        race: bool = True,
         max_time: float | None = None,
         class_prior: Any = None,
         class_weight: Any = None,
@@ -169,6 +175,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         self.kernels = kernels
         self.combine = combine
         self.n_repeats = n_repeats
+        self.race = race
         self.max_time = max_time
         self.class_prior = class_prior
         self.class_weight = class_weight
@@ -322,6 +329,7 @@ class AutoClasses:
     label_distributions: np.ndarray
     oof_rows: np.ndarray
     oof_probabilities: np.ndarray
+    candidate_predictions: dict[str, tuple[np.ndarray, np.ndarray]]
     best_estimator: Any
     objective: float
     certificate: Certificate
@@ -384,6 +392,12 @@ def summarize_classes(found: SearchResult, combination: ClassCombination, sample
         label_distributions=distributions,
         oof_rows=rows,
         oof_probabilities=combination.probabilities,
+        candidate_predictions={
+            trial.candidate.name: (sample.kept[labels.labeled[places]], labels.classes[most_probable(decision)])
+            for trial in trials
+            if trial.values
+            for decision, places in [trial.average(labels.n_labeled)]
+        },
         best_estimator=find_best_certified(trials, scores),
         objective=combination.result.objective,
         certificate=combination.result.certificate,

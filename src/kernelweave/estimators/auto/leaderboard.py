@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from scipy.stats import norm
+from sklearn.semi_supervised import SelfTrainingClassifier
 
 from ..shared.records import Records
 from .search import SearchResult, Trial
@@ -119,12 +120,24 @@ def _name_status(trial: Trial, failure: str | None) -> str:
 
 
 def model_size(model: Any) -> int:
-    """Return how many kernel values, leaves or coefficients a prediction is made of; 0 where that is not known."""
+    """Return how many kernel values, leaves or coefficients a prediction is made of; 0 where that is not known.
+
+    Of scikit-learn's machines it is the number of support vectors, of label spreading that of rows.
+    """
     if hasattr(model, "n_evaluations_"):
         return int(model.n_evaluations_)
     if hasattr(model, "values_"):
         return len(model.values_)
     last = model[-1] if hasattr(model, "steps") else model
+    last = last.estimator_ if isinstance(last, SelfTrainingClassifier) else last
+    if hasattr(last, "support_"):
+        return len(last.support_)
+    if hasattr(last, "label_distributions_"):
+        return len(last.label_distributions_)
+    if hasattr(last, "estimators_"):
+        return sum(int(tree.get_n_leaves()) for tree in np.ravel(last.estimators_) if hasattr(tree, "get_n_leaves"))
+    if hasattr(last, "_predictors"):  # boosted trees on histograms have no public count of leaves
+        return sum(int(tree.get_n_leaf_nodes()) for stage in last._predictors for tree in stage)
     return int(np.size(last.coef_)) if hasattr(last, "coef_") else 0
 
 

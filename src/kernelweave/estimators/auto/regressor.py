@@ -58,7 +58,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         sources (:func:`table_library`, :func:`one_kernel_per_group`). None: their defaults.
     combine : {"stack", "best"}, default="stack"
         ``"stack"``: the mean. ``"best"``: the candidate with the smallest squared error on held-out rows.
-    n_repeats, max_time, n_jobs, callback, verbose, random_state
+    n_repeats, race, max_time, n_jobs, callback, verbose, random_state
         As in :class:`AutoKernelClassifier`.
 
     Attributes
@@ -76,6 +76,8 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         The given number on labelled rows, the predicted one on the others.
     oof_rows_, oof_predictions_ : ndarray of shape (n_tested,)
         The labelled rows that were held out, and their predictions.
+    candidate_predictions_ : dict of (rows, numbers)
+        As in :class:`AutoKernelClassifier`.
 
     References
     ----------
@@ -101,6 +103,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         kernels: Any = None,
         combine: str = "stack",
         n_repeats: int = 1,
+        race: bool = True,
         max_time: float | None = None,
         n_jobs: int | None = None,
         callback: Callable[[FitState], object] | None = None,
@@ -111,6 +114,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         self.kernels = kernels
         self.combine = combine
         self.n_repeats = n_repeats
+        self.race = race
         self.max_time = max_time
         self.n_jobs = n_jobs
         self.callback = callback
@@ -218,6 +222,7 @@ class AutoNumbers:
     transduction: np.ndarray
     oof_rows: np.ndarray
     oof_predictions: np.ndarray
+    candidate_predictions: dict[str, tuple[np.ndarray, np.ndarray]]
     best_estimator: Any
     objective: float
     certificate: Certificate
@@ -268,6 +273,12 @@ def summarize_numbers(found: SearchResult, combination: NumberCombination, sampl
         transduction=transduction,
         oof_rows=rows,
         oof_predictions=combination.predictions,
+        candidate_predictions={
+            trial.candidate.name: (sample.kept[labels.labeled[places]], predictions)
+            for trial in trials
+            if trial.values
+            for predictions, places in [trial.average(labels.n_labeled)]
+        },
         best_estimator=find_best_certified(trials, scores),
         objective=combination.result.objective,
         certificate=combination.result.certificate,

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_limits
 
 from ...kernels.library import KernelLibrary
 from ...model_selection.scaling import Scaling
-from ...parameters import CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, one_of, read_options
+from ...parameters import BOOLEAN, CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, one_of, read_options
 from ...solvers.result import FitState, SolverResult, Status
 from ..shared.progress import show_progress
 from ..shared.sample import Sample
@@ -30,6 +30,7 @@ AUTO_CONSTRAINTS = {
     "kernels": READ_LATER,
     "combine": one_of("stack", "best"),
     "n_repeats": COUNT,
+    "race": BOOLEAN,
     "max_time": NONE | POSITIVE,
     "n_jobs": JOBS,
     "callback": CALLBACK,
@@ -58,6 +59,7 @@ class AutoOptions:
     verbose: int
     configured: dict[str, Any]
     columns: Columns | None = None
+    race: bool = True
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +143,8 @@ def run_search(
 
         steps, nan = itertools.count(), float("nan")
         unknown = FitState(iteration=0, objective=nan, bound=nan, gap=nan, target=0.0, seconds=0.0, phase="")
-        search = SearchOptions(options.configured, weighted, losses, weigh, options.max_time, options.n_jobs, on_step)
+        limits: dict[str, Any] = {"max_time": options.max_time, "n_jobs": options.n_jobs, "race": options.race}
+        search = SearchOptions(options.configured, weighted, losses, weigh, **limits, on_step=on_step)
         with threadpool_limits(1, user_api="blas"):  # matrices are small and many: threads would wait for one another
             found = try_candidates(candidates, sample, repeats, int(rng.integers(2**31)), search)
         show(options.owner, 1.0, f"{len(found.trials)} candidates tried")

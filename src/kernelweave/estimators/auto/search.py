@@ -3,6 +3,7 @@
 It has stages. First each candidate is fitted to all labels and predicts two folds; then those that are clearly worse
 than the best are out of the race, and the others predict the remaining folds. The best of those that use unlabelled
 rows, and of those that do not, stay in any case: else nothing could be said of whether unlabelled rows helped.
+Without a race all candidates predict all folds.
 Folds are repeated, with rows dealt anew, until the weights of the candidates have settled. Where no time limit binds,
 what is found depends on the seed alone, not on ``n_jobs``.
 """
@@ -76,7 +77,7 @@ class SearchOptions:
         ``losses(outputs, held)`` of held-out rows, by their places among the labelled ones.
     weigh : callable
         ``weigh(trials)`` are the weights of candidates.
-    max_time, n_jobs
+    max_time, n_jobs, race
         As the parameters of the estimators.
     on_step : callable
         ``on_step(text, share)`` before each step, with the share of the work that is done; a true answer stops.
@@ -88,6 +89,7 @@ class SearchOptions:
     weigh: Callable[[Sequence[Trial]], np.ndarray]
     max_time: float | None = None
     n_jobs: int | None = None
+    race: bool = True
     on_step: Callable[[str, float], bool] = lambda text, share: False
 
 
@@ -161,7 +163,8 @@ def try_candidates(
                 state.start()
             else:
                 state.start_in_parallel()
-            state.trials = end_race(state.trials, options.losses)
+            if options.race:
+                state.trials = end_race(state.trials, options.losses)
             if repeats:
                 state.finish_folds(repeats[0][N_RACING_FOLDS:], 0.5)
             for folds in repeats[1:]:

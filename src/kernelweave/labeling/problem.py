@@ -1,0 +1,167 @@
+"""A table as a problem to learn: what options and cells say of the task, the features, the groups and the kernels.
+
+Features are encoded without labels, on all rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+
+from ..errors import ErrorCode, KernelweaveError
+from .columns import Column, ColumnPlan, plan_columns
+from .encoder import make_encoder
+from .learner import AUTO, Clock, OnStage, Setup, make_library
+from .target import find_task, strip_texts
+
+MAX_FEATURE = 1e70  # whose inner products can be squared
+MAX_COLUMNS_NAMED = 5  # left-out columns in a message
+
+
+@dataclass(frozen=True)
+class ReadingOptions:
+    """How a table is read and learned from; only the target has no default."""
+
+    target: str
+    task: str = "auto"
+    id_columns: Sequence[str] = ()
+    ignore: Sequence[str] = ()
+    group: str | None = None
+    sources: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    scale: str = "auto"
+    seed: int = 0
+    time_limit: float | None = None
+    learner: str = AUTO
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """What is learned from a table.
+
+    Attributes
+    ----------
+    task : {"classification", "regression"}
+    cells : ndarray of str, shape (n_rows,)
+        The target column, without blanks around the texts.
+    empty : ndarray of bool, shape (n_rows,)
+        Which of the cells have no label.
+    plan : ColumnPlan
+    encoder : Pipeline
+        From a frame to features; fitted.
+    setup : Setup
+        Features, groups, kernels and options of the learners.
+    notes : list of str
+        Sentences on columns that a source names and that are left out.
+    """
+
+    task: str
+    cells: np.ndarray
+    empty: np.ndarray
+    plan: ColumnPlan
+    encoder: Pipeline
+    setup: Setup
+    notes: list[str]
+
+    def describe(self, options: ReadingOptions) -> dict[str, Any]:
+        """Return what is known before anything is learned, as plain data."""
+        left_out = {column.name: column.reason for column in self.plan.left_out if column.name != options.target}
+        return {
+            "task": self.task,
+            "task_was": "guessed" if options.task == "auto" else "given",
+            "rows": len(self.cells),
+            "rows_labeled": int((~self.empty).sum()),
+            "columns": {"used": {column.name: column.kind for column in self.plan.used}, "left_out": left_out},
+        }
+
+
+def read_problem(
+    frame: Any, cells: np.ndarray, empty: np.ndarray, options: ReadingOptions, on_stage: OnStage
+) -> Problem:
+    """Read a table as a problem; what cannot be learned from is refused.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    cells : ndarray of str, shape (n_rows,)
+        The target column as text; blanks around a text do not count.
+    empty : ndarray of bool, shape (n_rows,)
+        Which of the cells are empty.
+    options : ReadingOptions
+    on_stage : callable
+        ``on_stage(text, share)`` shows what comes next and which share of the whole is done.
+    """
+    clock = Clock(options.time_limit)
+    if empty.all():
+        raise KernelweaveError(f"No row of {options.target!r} has a label; label some rows.", ErrorCode.BAD_TARGET)
+    cells = strip_texts(cells)
+    task = find_task(cells[~empty], options.task, options.target)
+    on_stage("reading the columns", 0.0)
+    plan = _plan_features(frame, options)
+    notes = _check_sources(plan, options)
+    encoder = make_encoder(plan).fit(frame)
+    X = encode(encoder, frame)
+    groups = None if options.group is None else strip_texts(frame[options.group])
+    library = make_library(encoder, plan, X)
+    setup = Setup(X, groups, library, options.learner, options.seed, clock, on_stage)
+    return Problem(task, cells, empty, plan, encoder, setup, notes)
+
+
+def encode(encoder: Pipeline, frame: Any) -> np.ndarray:
+    """Return the features of a table as a matrix, by a fitted encoder; refuse numbers too large for kernels."""
+    X = np.asarray(encoder.transform(frame), dtype=np.float64)
+    too_large = np.flatnonzero(~(np.abs(X).max(axis=0) <= MAX_FEATURE))
+    if len(too_large):
+        name = str(encoder.get_feature_names_out()[too_large[0]]).partition("__")[2]
+        raise KernelweaveError(
+            f"The column {name!r} has values too large for kernels. Correct or empty those cells, or learn without the "
+            "column.",
+            ErrorCode.BAD_FEATURES,
+        )
+    return X
+
+
+def _plan_features(frame: Any, options: ReadingOptions) -> ColumnPlan:
+    """Return what is done with each column; refuse a table without a column to learn from."""
+    plan = plan_columns(
+        frame,
+        target=options.target,
+        id_columns=options.id_columns,
+        ignore=options.ignore,
+        group=options.group,
+        sources=dict(options.sources) or None,
+        scale=options.scale,
+    )
+    if not plan.used:
+        message = f"No column is left to learn from: {_list_reasons(plan.left_out)}."
+        raise KernelweaveError(message, ErrorCode.NO_FEATURES)
+    return plan
+
+
+def _check_sources(plan: ColumnPlan, options: ReadingOptions) -> list[str]:
+    """Refuse a source with the target in it, or with nothing left; return a sentence on each column left out of one."""
+    notes = []
+    for source, names in options.sources.items():
+        if options.target in names:
+            raise KernelweaveError(
+                f"Source {source!r} names the target {options.target!r}, which is not a feature. Remove it from the "
+                "source.",
+                ErrorCode.BAD_SOURCE,
+            )
+        left_out = [column for column in plan.left_out if column.source == source]
+        if all(column.source != source for column in plan.used):
+            message = f"No column of source {source!r} is left to learn from: {_list_reasons(left_out)}. Name others."
+            raise KernelweaveError(message, ErrorCode.BAD_SOURCE)
+        notes += [
+            f"Column {column.name!r} of source {source!r} is left out: {column.reason}."
+            for column in left_out
+            if column.name in names  # a pattern means whatever there is to learn from
+        ]
+    return notes
+
+
+def _list_reasons(columns: Sequence[Column]) -> str:
+    return "; ".join(f"{column.name} ({column.reason})" for column in columns[:MAX_COLUMNS_NAMED])

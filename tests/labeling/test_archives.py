@@ -1,0 +1,63 @@
+import gzip
+import io
+import zipfile
+
+import pytest
+
+from kernelweave.errors import ErrorCode, KernelweaveError
+from kernelweave.labeling.archives import find_kind, pack_writer, unpack
+from kernelweave.labeling.table import read_table, write_filled
+
+
+def zipped(*names):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in names:
+            archive.writestr(name, b"")
+    return buffer.getvalue()
+
+
+def test_a_copy_of_an_archive_is_an_archive_with_the_other_cells_as_they_were(tmp_path):
+    content = b'id\ty\r\n007\t"NA"\r\n008\t\r\n'
+    (tmp_path / "in.tsv.gz").write_bytes(gzip.compress(content))
+    table = read_table(tmp_path / "in.tsv.gz")
+    assert table.names == ["id", "y"]
+    write_filled(table, "y", [None, "a"], {}, tmp_path / "out.tsv.gz")
+    assert gzip.decompress((tmp_path / "out.tsv.gz").read_bytes()) == b'id\ty\r\n007\t"NA"\r\n008\ta\r\n'
+
+
+def test_equal_contents_are_equal_archives():
+    files = [io.BytesIO(), io.BytesIO()]
+    for file in files:
+        pack_writer(lambda packed: packed.write(b"x,y\n"))(file)
+    assert files[0].getvalue() == files[1].getvalue()
+    assert unpack("in.gz", files[0].getvalue()) == b"x,y\n"
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [gzip.compress(b"x,y\n1,\n" * 99)[:-20], gzip.compress(b"x,y\n")[:-1] + b"\1", b"\x1f\x8b\x08" + b"\xff" * 40],
+    ids=["cut", "wrong sum", "noise"],
+)
+def test_a_broken_archive_is_one_sentence(raw):
+    with pytest.raises(KernelweaveError, match=r"'in\.gz' is a broken gzip archive: .*\.$") as caught:
+        unpack("in.gz", raw)
+    assert caught.value.code is ErrorCode.NOT_A_TABLE
+
+
+@pytest.mark.parametrize("names, kind", [(["xl/workbook.xml"], "workbook"), (["X.npy", "y.npy"], "arrays")])
+def test_zip_archives_are_told_apart_by_what_they_hold(names, kind):
+    assert find_kind("in", zipped(*names)) == kind
+
+
+@pytest.mark.parametrize(
+    "raw, words",
+    [
+        (zipped("readme.txt"), "not a table but a zip archive; unpack it first"),
+        (zipped("mimetype", "content.xml"), "not a table but an OpenDocument file; save it as"),
+        (b"PK\x03\x04" + bytes(30), "a broken Excel workbook or zip archive"),
+    ],
+)
+def test_other_zip_archives_are_refused_with_what_to_do(raw, words):
+    with pytest.raises(KernelweaveError, match=words):
+        find_kind("in.zip", raw)

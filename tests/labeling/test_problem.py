@@ -1,0 +1,44 @@
+import numpy as np
+import pytest
+from checks.partial_tables import table
+
+from kernelweave.errors import ErrorCode, KernelweaveError
+from kernelweave.labeling.problem import ReadingOptions, encode, read_problem
+
+
+def read(frame, cells, empty, **options):
+    return read_problem(frame, cells, empty, ReadingOptions("y", **options), lambda text, share: None)
+
+
+def test_a_table_without_an_empty_cell_is_a_problem_too():
+    frame, _, _, truth = table()
+    problem = read(frame, truth.astype(object), np.zeros(90, dtype=bool))
+    assert problem.task == "classification"
+    about = problem.describe(ReadingOptions("y"))
+    assert (about["rows"], about["rows_labeled"], about["task_was"]) == (90, 90, "guessed")
+    assert set(about["columns"]["used"]) == {column.name for column in problem.plan.used}
+
+
+def test_features_are_those_of_all_rows_and_no_label_is_among_them():
+    frame, cells, empty, _ = table()
+    problem, other = read(frame, cells, empty), read(frame, cells[::-1], empty[::-1])
+    np.testing.assert_array_equal(problem.setup.X, other.setup.X)
+    np.testing.assert_array_equal(problem.setup.X, encode(problem.encoder, frame))
+    assert len(problem.setup.X) == 90
+
+
+def test_without_a_label_there_is_nothing_to_learn():
+    frame, cells, _, _ = table()
+    with pytest.raises(KernelweaveError, match="No row of 'y' has a label") as caught:
+        read(frame, cells, np.ones(90, dtype=bool))
+    assert caught.value.code is ErrorCode.BAD_TARGET
+
+
+def test_a_source_with_the_target_in_it_is_refused_and_columns_left_out_of_one_are_said():
+    frame, cells, empty, _ = table()
+    frame = frame.assign(constant="1", y=cells)
+    used = read(frame, cells, empty).plan.used[0].name
+    with pytest.raises(KernelweaveError, match="names the target 'y'"):
+        read(frame, cells, empty, sources={"a": ["y"]})
+    problem = read(frame, cells, empty, sources={"a": [used, "constant"]})
+    assert problem.notes == ["Column 'constant' of source 'a' is left out: constant."]
