@@ -51,7 +51,11 @@ def test_without_matplotlib_a_sentence_names_the_extra(monkeypatch, module):
 
 def test_what_draws_is_imported_when_something_is_drawn():
     room = Path(kernelweave.__file__).parent / "inspection"
-    assert not [file.name for file in room.glob("*.py") if re.search(r"(?m)^(from|import) .*report\.(?!content)", file.read_text())]
+    assert not [
+        file.name
+        for file in room.glob("*.py")
+        if re.search(r"(?m)^(from|import) .*report\.(?!content)", file.read_text())
+    ]
 
 
 @pytest.mark.parametrize("name", DISPLAYS)
