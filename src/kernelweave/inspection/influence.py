@@ -11,6 +11,7 @@ from sklearn.utils.validation import _num_samples
 
 from ..estimators.shared.records import make_frame
 from ..kernels.short_text import cut_text
+from .displays import needs_matplotlib
 from .explain import explain
 from .explanation import INTERCEPT, OTHERS, CombinedExplanation, Explanation, read_row
 
@@ -167,15 +168,20 @@ class InfluenceDisplay:
         names : sequence of str, optional
             Names of all training rows; by default their numbers.
         """
-        try:
+        owner = type(self).__name__
+        with needs_matplotlib(owner):
             from ..report.influence import draw_influence
-        except ImportError:
-            raise ImportError("Drawings need matplotlib: pip install 'kernelweave[report]'") from None
         rows = [f"row {row}" if names is None else str(names[row]) for row in self.training_rows]
-        self.ax_ = draw_influence(
-            rows, self.contributions.tolist(), self.sources, self._others(), self.title, self._label(), ax
+        self.figure_, self.ax_ = draw_influence(
+            ax,
+            rows,
+            self.contributions.tolist(),
+            self.sources,
+            self._others(),
+            label=self._label(),
+            title=self.title,
+            owner=owner,
         )
-        self.figure_ = self.ax_.figure
         return self
 
     def _label(self) -> str:

@@ -1,40 +1,38 @@
-"""A drawing of what training rows add to one prediction: bars, cut by source."""
+"""A drawing of what training rows add to one prediction: bars, cut by source. Plain data in, axes out."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.legend import Legend
+from matplotlib.figure import Figure
 from matplotlib.patches import Patch
-from matplotlib.transforms import ScaledTranslation
 
-from .style import COLORS
+from .style import COLORS, GREY, HATCHES, ink, legend_below, panels, plain, shorten, styled
 
-HATCHES = ("", "///", "...", "xxx", "\\\\\\", "++", "")  # so that sources differ in print too
-GREY = "#999999"
 MAX_SOURCES = 6  # that have a colour of their own
-MAX_NAME = 28  # characters
-INCHES_A_BAR, INCHES_AROUND, WIDTH = 0.32, 1.7, 6.4
-LEGEND_OFFSET = -32  # points: below the numbers and the name of the axis
+INCHES_A_BAR, INCHES_AROUND, WIDTH = 0.3, 1.5, 6.4
 ROOM = 0.14  # on either side of the bars, of their range: for the numbers at their ends
 
 
 def draw_influence(
+    ax: Any,
     rows: Sequence[str],
     parts: Sequence[Sequence[float]],
     sources: Sequence[str],
     others: Sequence[tuple[str, float]],
-    title: str,
-    label: str,
-    ax: Axes | None = None,
-) -> Axes:
+    *,
+    label: str = "contribution",
+    title: str = "",
+    owner: str = "draw_influence",
+) -> tuple[Figure, Axes]:
     """Draw a bar for each training row, cut by source, and bars for what is not one of them.
 
     Parameters
     ----------
+    ax : None or Axes
+        The legend is below: ``layout="constrained"`` of a figure makes room for it.
     rows : sequence of str
         Names of the training rows, the first on top.
     parts : sequence of shape (n_rows, n_sources)
@@ -42,36 +40,37 @@ def draw_influence(
     sources : sequence of str
     others : sequence of (str, float)
         Names and values of further bars, drawn in grey below.
-    title : str
     label : str
         Of the axis of the numbers.
-    ax : Axes, optional
-        By default those of a new figure. The legend is below them: ``layout="constrained"`` makes room for it.
+    title : str
+    owner : str
+        Who draws, for errors.
+
+    Returns
+    -------
+    figure : Figure
+    ax : Axes
     """
-    n_bars, is_new = len(rows) + len(others), ax is None
-    if ax is None:
-        _, ax = plt.subplots(figsize=(WIDTH, INCHES_AROUND + INCHES_A_BAR * n_bars), layout="constrained")
+    n_bars = len(rows) + len(others)
     sources, parts = merge_sources(sources, parts)
-    totals = [sum(part) for part in parts] + [value for _, value in others]
-    ends = []
-    for place, part in enumerate(parts):
-        ends.append(_stack(ax, place, part))
-    for place, (_, value) in enumerate(others, start=len(rows)):
-        ax.barh(place, value, height=0.7, color=GREY)
-        ends.append((min(value, 0.0), max(value, 0.0)))
-    ax.axvline(0.0, color="black", linewidth=0.8)
-    ax.set_yticks(range(n_bars), [plain(shorten(name)) for name in (*rows, *(name for name, _ in others))])
-    ax.set_ylim(n_bars - 0.5, -0.5)
-    _write_totals(ax, totals, ends)
-    ax.set_title(plain(title), loc="left", fontsize="medium")
-    ax.set_xlabel(plain(label))
-    ax.grid(visible=True, axis="x", color="#e6e6e6", linewidth=0.8)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right", "left"]].set_visible(False)
-    ax.tick_params(axis="y", length=0)
-    if len(sources) > 1:
-        _add_legend(ax, sources, is_new)
-    return ax
+    with styled():
+        figure, axes = panels(ax, 1, (WIDTH, INCHES_AROUND + INCHES_A_BAR * n_bars), owner=owner)
+        ends = [_stack(axes[0], place, part) for place, part in enumerate(parts)]
+        for place, (_, value) in enumerate(others, start=len(rows)):
+            axes[0].barh(place, value, height=0.7, color=GREY)
+            ends.append((min(value, 0.0), max(value, 0.0)))
+        axes[0].axvline(0.0, color=ink(), linewidth=0.8)
+        axes[0].set_yticks(range(n_bars), shorten([*rows, *(name for name, _ in others)]))
+        axes[0].set_ylim(n_bars - 0.5, -0.5)
+        axes[0].tick_params(axis="y", length=0)
+        axes[0].grid(visible=False, axis="y")
+        _write_totals(axes[0], [*map(sum, parts), *(value for _, value in others)], ends)
+        axes[0].set_title(plain(title))
+        axes[0].set_xlabel(plain(label))
+        if len(sources) > 1:
+            handles = [Patch(facecolor=COLORS[s], hatch=HATCHES[s], edgecolor="white") for s in range(len(sources))]
+            legend_below(axes[0], handles, shorten(sources), min(3, len(sources)))
+    return figure, axes[0]
 
 
 def merge_sources(sources: Sequence[str], parts: Sequence[Sequence[float]]) -> tuple[list[str], list[list[float]]]:
@@ -84,25 +83,13 @@ def merge_sources(sources: Sequence[str], parts: Sequence[Sequence[float]]) -> t
     return [*(sources[s] for s in kept), f"{len(sources) - len(kept)} other sources"], merged
 
 
-def shorten(name: str) -> str:
-    """Return a name on one line, its middle left out where it is long."""
-    line = " ".join(str(name).split())
-    return line if len(line) <= MAX_NAME else f"{line[: MAX_NAME - 9]}…{line[-8:]}"
-
-
-def plain(text: str) -> str:
-    """Return a text that matplotlib draws as it is: dollar signs begin no formula."""
-    return text.replace("$", r"\$")
-
-
 def _stack(ax: Axes, place: int, part: Sequence[float]) -> tuple[float, float]:
     """Draw the parts of one bar, positive ones to the right and negative ones to the left; return its ends."""
     low = high = 0.0
     for s, value in enumerate(part):
         left = high if value >= 0 else low
-        look: dict[str, Any] = {"color": COLORS[s % len(COLORS)], "hatch": HATCHES[s % len(HATCHES)]}
-        if len(part) == 1 and value < 0:  # without sources, colours say for or against
-            look = {"color": COLORS[1], "hatch": HATCHES[1]}
+        k = int(value < 0) if len(part) == 1 else s  # without sources, colours say for or against
+        look: dict[str, Any] = {"color": COLORS[k], "hatch": HATCHES[k]}
         ax.barh(place, value, left=left, height=0.7, edgecolor="white", linewidth=0.4, **look)
         low, high = min(low, low + value), max(high, high + value)
     return low, high
@@ -115,27 +102,6 @@ def _write_totals(ax: Axes, totals: Sequence[float], ends: Sequence[tuple[float,
     ax.set_xlim(low - room * (low < 0), high + room)
     for place, (total, end) in enumerate(zip(totals, ends, strict=True)):
         right = total >= 0
-        ax.annotate(
-            f"{total:.2g}",
-            (end[1] if right else end[0], place),
-            xytext=(3 if right else -3, 0),
-            textcoords="offset points",
-            ha="left" if right else "right",
-            va="center",
-            fontsize="small",
-        )
-
-
-def _add_legend(ax: Axes, sources: Sequence[str], is_new: bool) -> None:
-    """Name the sources below the axes; names that begin with an underscore are not dropped."""
-    handles = [Patch(facecolor=COLORS[s], hatch=HATCHES[s], edgecolor="white") for s in range(len(sources))]
-    labels = [str(s) for s in range(len(sources))]
-    look: dict[str, Any] = {"ncols": min(3, len(sources)), "frameon": False, "fontsize": "small"}
-    legend: Legend
-    if is_new:
-        legend = ax.figure.legend(handles, labels, loc="outside lower left", **look)
-    else:
-        below = ax.transAxes + ScaledTranslation(0.0, LEGEND_OFFSET / 72, ax.figure.dpi_scale_trans)
-        legend = ax.legend(handles, labels, loc="upper left", bbox_to_anchor=(0, 0), bbox_transform=below, **look)
-    for text, name in zip(legend.get_texts(), sources, strict=True):
-        text.set_text(plain(shorten(name)))
+        at, shift = ((end[1], place), (3, 0)) if right else ((end[0], place), (-3, 0))
+        look: dict[str, Any] = {"ha": "left" if right else "right", "va": "center", "fontsize": 8, "color": ink()}
+        ax.annotate(f"{total:.2g}", at, xytext=shift, textcoords="offset points", **look)
