@@ -143,6 +143,26 @@ def test_where_time_is_over_the_comparison_says_that_it_is_not_complete():
     assert sum(record["status"] == "no time" for record in found.records) == 3
 
 
+def test_who_was_tested_on_fewer_rows_comes_after_the_others_and_is_not_the_best():
+    class Lazy(LogisticRegression):
+        """Fails after two folds."""
+
+        n_fits = 0
+
+        def fit(self, X, y):
+            type(self).n_fits += 1
+            if type(self).n_fits > 3:
+                raise ValueError("it is tired")
+            return super().fit(X, y)
+
+    found = compare_learners(*rings(), learners=["harmonic", ("lazy", Lazy())], random_state=0)
+    assert found.best == "harmonic"
+    last = found.records[-1]
+    assert (last["learner"], last["status"]) == ("lazy", "failed: it is tired")
+    assert 0 < last["rows"] < 60
+    assert last["difference_low"] <= last["difference"] <= last["difference_high"]
+
+
 def test_another_task_is_refused():
     with pytest.raises(ValueError, match="task"):
         compare_learners(*rings(), task="ranks")

@@ -123,7 +123,8 @@ def label(
             write_all(files, lambda: write_filled(*filled, out, unlabeled))
     if is_printed:
         _print_bytes(copy.getvalue())
-    mark_work_done()
+    else:
+        mark_work_done()
     if json_:
         print_json(report)
     else:
@@ -185,7 +186,8 @@ def predict(
             write_filled(*copied, out, unlabeled if given else None)
     if is_printed:
         _print_bytes(copy.getvalue())
-    mark_work_done()
+    else:
+        mark_work_done()
     if json_:
         report = {"table": as_text(tables[0].name), "target": target, "rows": data.n_rows, "appended": list(names)}
         print_json(report | {"rows_filled": int(empty.sum()), "output": as_text(str(out))})

@@ -30,9 +30,10 @@ class Comparison:
     Attributes
     ----------
     records : list of dict
-        The smallest error first: ``learner``, ``package``, ``uses_unlabeled``, ``error`` (share of wrong classes, or
-        root mean squared error) with ``low`` and ``high``, ``difference`` to the best with ``difference_low`` and
-        ``difference_high``, ``rows`` on which it was tested, ``seconds``, ``size``, ``status``. Intervals are of 95 %.
+        The smallest error first, and last those that were tested on fewer rows or on none: ``learner``, ``package``,
+        ``uses_unlabeled``, ``error`` (share of wrong classes, or root mean squared error) with ``low`` and ``high``,
+        ``difference`` to the best with ``difference_low`` and ``difference_high``, ``rows`` on which it was tested,
+        ``seconds``, ``size``, ``status``. Intervals are of 95 %.
     task : {"classes", "numbers"}
     best : str
         The learner of the smallest error among those tested on most rows.
@@ -175,7 +176,7 @@ def _summarize(model: Any, part: Any, target: Any, task: str, unit: float, certi
     records[SIMPLEST[task]] = {"learner": SIMPLEST[task], **nothing}
     for name, record in records.items():
         record |= _measure(losses.get(name), losses.get(best), task, unit, part.n_unlabeled)
-    ordered = sorted(records.values(), key=lambda r: (-r["rows"] if r["rows"] < most else 0, _last_if_nan(r["error"])))
+    ordered = sorted(records.values(), key=lambda record: (most - record["rows"], _last_if_nan(record["error"])))
     helped = model.unlabeled_helped_
     if helped is not None and task == "numbers":
         helped = replace(helped, **{end: unit**2 * getattr(helped, end) for end in ("difference", "low", "high")})
