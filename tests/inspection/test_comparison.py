@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
@@ -161,6 +162,15 @@ def test_who_was_tested_on_fewer_rows_comes_after_the_others_and_is_not_the_best
     assert (last["learner"], last["status"]) == ("lazy", "failed: it is tired")
     assert 0 < last["rows"] < 60
     assert last["difference_low"] <= last["difference"] <= last["difference_high"]
+
+
+def test_frames_are_compared_as_arrays_are(found):
+    X, y = rings()
+    named = compare_learners(pd.DataFrame(X, columns=["a", "b"]), y, learners=LEARNERS, random_state=0)
+    assert {r["learner"]: r["error"] for r in named.records} == pytest.approx(
+        {r["learner"]: r["error"] for r in found.records}
+    )
+    assert named.best == found.best
 
 
 def test_another_task_is_refused():

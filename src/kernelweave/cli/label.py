@@ -160,8 +160,9 @@ def predict(
         on_stage("reading the table", 0.0)
         ids = asked.read_words(id_column)
         data, *others = read_tables(tables, ids)
-        frame = join_tables(data, others, ids[0]).frame if others else data.frame()
-        for note in data.notes:
+        joined = join_tables(data, others, ids[0]) if others else None
+        frame = data.frame() if joined is None else joined.frame
+        for note in [*(note for table in (data, *others) for note in table.notes), *(joined.notes if joined else ())]:
             print_note(note)
         _check_ending(data, out)
         target = str(about_model["target"])
