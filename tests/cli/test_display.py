@@ -9,6 +9,8 @@ from kernelweave.cli.display import (
     describe_bound,
     describe_certificate,
     describe_help,
+    open_console,
+    show_columns,
     show_report,
     show_stages,
 )
@@ -132,3 +134,16 @@ def test_the_report_fits_a_terminal_and_shows_what_failed(capsys, tmp_path):
         assert text in shown
     assert shown.count("certificate of") == 2
     assert "worth labelling" not in shown
+
+
+def test_of_many_columns_left_out_the_first_are_shown_with_their_reasons(capsys):
+    show_columns(open_console(), {"used": {"a": "numeric"}, "left_out": {f"c{k}": "constant" for k in range(25)}})
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[1] == "left out: c0 (constant)"
+    assert lines[-1] == "left out as well: 5 more columns (--json lists them)"
+    assert len(lines) == 22
+
+
+def test_a_report_goes_to_standard_error_where_the_copy_is_printed(capsys):
+    open_console(stderr=True).print("a word")
+    assert capsys.readouterr() == ("", "a word\n")

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.tree import DecisionTreeClassifier
@@ -141,6 +142,35 @@ def test_where_time_is_over_the_comparison_says_that_it_is_not_complete():
     found = compare_learners(*rings(), learners=LEARNERS, max_time=1e-9, random_state=0)
     assert not found.is_complete
     assert sum(record["status"] == "no time" for record in found.records) == 3
+
+
+def test_who_was_tested_on_fewer_rows_comes_after_the_others_and_is_not_the_best():
+    class Lazy(LogisticRegression):
+        """Fails after two folds."""
+
+        n_fits = 0
+
+        def fit(self, X, y):
+            type(self).n_fits += 1
+            if type(self).n_fits > 3:
+                raise ValueError("it is tired")
+            return super().fit(X, y)
+
+    found = compare_learners(*rings(), learners=["harmonic", ("lazy", Lazy())], random_state=0)
+    assert found.best == "harmonic"
+    last = found.records[-1]
+    assert (last["learner"], last["status"]) == ("lazy", "failed: it is tired")
+    assert 0 < last["rows"] < 60
+    assert last["difference_low"] <= last["difference"] <= last["difference_high"]
+
+
+def test_frames_are_compared_as_arrays_are(found):
+    X, y = rings()
+    named = compare_learners(pd.DataFrame(X, columns=["a", "b"]), y, learners=LEARNERS, random_state=0)
+    assert {r["learner"]: r["error"] for r in named.records} == pytest.approx(
+        {r["learner"]: r["error"] for r in found.records}
+    )
+    assert named.best == found.best
 
 
 def test_another_task_is_refused():

@@ -4,7 +4,7 @@ from scipy.sparse import csr_array
 from sklearn.model_selection import GridSearchCV
 
 from kernelweave.estimators.auto.candidates import list_candidates
-from kernelweave.inspection.peers import list_learners
+from kernelweave.inspection.peers import Spreading, list_learners
 
 X = np.random.default_rng(0).normal(size=(40, 3)) * [1.0, 10.0, 100.0]
 
@@ -50,6 +50,13 @@ def test_machines_and_graphs_choose_their_settings_by_folds_of_labelled_rows(nam
     search.fit(X, y)
     assert search.best_params_["scale"] is not None
     assert search.best_score_ > 0.7
+
+
+def test_label_spreading_says_nothing_of_rows_that_no_label_reaches():
+    rows = np.repeat([[0.0], [50.0], [100.0]], 4, axis=0) + np.linspace(0, 1, 12)[:, None]
+    y = np.where(np.arange(12) < 8, np.repeat([0, 1, 0], 4), -1)  # the third cluster has no label
+    model = Spreading(kernel="knn", n_neighbors=3).fit(rows, y)
+    np.testing.assert_allclose(model.predict_proba(rows)[[0, 4, 8]], [[1, 0], [0, 1], [0.5, 0.5]], atol=0.05)
 
 
 def test_with_few_labels_nothing_is_searched_and_boosted_trees_can_grow():

@@ -18,6 +18,7 @@ from sklearn.svm import SVC
 
 from kernelweave import RBF, HarmonicRegressor, SemiSupervisedCalibration, SSMKClassifier, SSMKRegressor
 from kernelweave.model_selection import SemiSupervisedSplit, out_of_fold
+from kernelweave.model_selection.out_of_fold import fold_models
 
 FOLDS = SemiSupervisedSplit(3, random_state=0)
 
@@ -198,3 +199,16 @@ def test_wrong_questions_are_refused(data):
         out_of_fold(SSMKClassifier(unlabeled="?"), X, np.array(["a", "b", "?"])[y], unlabeled=None)
     with pytest.raises(ValueError, match="has no sample_weight"):
         out_of_fold(MeanRegressor(), X, X[:, 0], sample_weight=np.ones(60))
+
+
+@pytest.mark.parametrize("estimator", [LabelSpreading(), LogisticRegression()], ids=lambda each: type(each).__name__)
+def test_the_models_of_the_folds_are_those_whose_predictions_are_given(estimator, data):
+    X, y, _ = data
+    expected = out_of_fold(estimator, X, y, cv=FOLDS)
+    seen = []
+    for model, rows, given in fold_models(estimator, X, y, cv=FOLDS):
+        places = np.searchsorted(expected.rows, rows)
+        assert_allclose(model.predict_proba(X[rows]), expected.predictions[places])
+        assert_array_equal(expected.classes[np.searchsorted(model.classes_, given)], y[rows])
+        seen += rows.tolist()
+    assert sorted(seen) == expected.rows.tolist()

@@ -150,7 +150,8 @@ def _note_limits(found: Comparison) -> list[str]:
         )
     for record in found.records:
         if record["status"].startswith("failed: "):
-            notes.append(f"{record['learner']} could not be fitted: {record['status'].partition(': ')[2]}")
+            why = " ".join(record["status"].partition(": ")[2].split())  # estimators are written in several lines
+            notes.append(f"{record['learner']} could not be fitted: {why}")
     return notes
 
 

@@ -152,7 +152,7 @@ def _weigh_columns(
                 callback=lambda text, share: on_stage(f"trying {text}" if share >= 0.5 else text, 0.5 + share / 2),
                 random_state=setup.seed,
             )
-    except ValueError as error:
+    except (ValueError, ArithmeticError, RuntimeError) as error:
         raise KernelweaveError(f"{error} Try another --learner, or label more rows.", ErrorCode.BAD_TARGET) from None
     if found.not_tried:
         notes.append(f"There was no time for {len(found.not_tried)} columns. Raise --time-limit to try them.")

@@ -130,7 +130,8 @@ def label(
             write_all(files, lambda: write_filled(*filled, out, unlabeled))
     if is_printed:
         _print_bytes(copy.getvalue())
-    mark_work_done()
+    else:
+        mark_work_done()
     if json_:
         print_json(report)
     else:
@@ -167,8 +168,9 @@ def predict(
         on_stage("reading the table", 0.0)
         ids = asked.read_words(id_column)
         data, *others = read_tables(tables, ids)
-        frame = join_tables(data, others, ids[0]).frame if others else data.frame()
-        for note in data.notes:
+        joined = join_tables(data, others, ids[0]) if others else None
+        frame = data.frame() if joined is None else joined.frame
+        for note in [*(note for table in (data, *others) for note in table.notes), *(joined.notes if joined else ())]:
             print_note(note)
         _check_ending(data, out)
         target = str(about_model["target"])
@@ -193,7 +195,8 @@ def predict(
             write_filled(*copied, out, unlabeled if given else None)
     if is_printed:
         _print_bytes(copy.getvalue())
-    mark_work_done()
+    else:
+        mark_work_done()
     if json_:
         report = {"table": as_text(tables[0].name), "target": target, "rows": data.n_rows, "appended": list(names)}
         print_json(report | {"rows_filled": int(empty.sum()), "output": as_text(str(out))})

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from threadpoolctl import threadpool_limits
 
 from ..estimators.auto.candidates import read_candidates
@@ -30,9 +31,10 @@ class Comparison:
     Attributes
     ----------
     records : list of dict
-        The smallest error first: ``learner``, ``package``, ``uses_unlabeled``, ``error`` (share of wrong classes, or
-        root mean squared error) with ``low`` and ``high``, ``difference`` to the best with ``difference_low`` and
-        ``difference_high``, ``rows`` on which it was tested, ``seconds``, ``size``, ``status``. Intervals are of 95 %.
+        The smallest error first, and last those that were tested on fewer rows or on none: ``learner``, ``package``,
+        ``uses_unlabeled``, ``error`` (share of wrong classes, or root mean squared error) with ``low`` and ``high``,
+        ``difference`` to the best with ``difference_low`` and ``difference_high``, ``rows`` on which it was tested,
+        ``seconds``, ``size``, ``status``. Intervals are of 95 %.
     task : {"classes", "numbers"}
     best : str
         The learner of the smallest error among those tested on most rows.
@@ -86,7 +88,7 @@ def compare_learners(
 
     Parameters
     ----------
-    X : array or sparse matrix of shape (n_samples, n_features)
+    X : array, sparse matrix or frame of shape (n_samples, n_features)
     y : array-like of shape (n_samples,)
         Classes or numbers; NaN, None and NA mark unlabelled rows.
     task : {"classes", "numbers"}, default="classes"
@@ -132,21 +134,22 @@ def compare_learners(
     options = {"kernels": kernels, "race": False, "max_time": max_time, "callback": callback}
     options["random_state"] = random_state
     model: Any
+    plain = X if issparse(X) else np.asarray(X)  # which learners there are does not depend on names
     if task == "classes":
         part: Any = partition(y, unlabeled=unlabeled)
-        chosen = list_learners(X, part.n_labeled, task) if learners is None else learners
+        chosen = list_learners(plain, part.n_labeled, task) if learners is None else learners
         model = AutoKernelClassifier(chosen, unlabeled=unlabeled, **options)
         unit, target = 1.0, y
     else:
         part = partition_targets(y)
-        chosen = list_learners(X, part.n_labeled, task) if learners is None else learners
+        chosen = list_learners(plain, part.n_labeled, task) if learners is None else learners
         model = AutoKernelRegressor(chosen, **options)
         unit = float(part.targets.std()) or 1.0
         target = np.full(part.n_labeled + part.n_unlabeled, np.nan)
         target[part.labeled] = (part.targets - part.targets.mean()) / unit
     with threadpool_limits(1, user_api="openmp"):  # trees on few rows: threads would wait for one another
         model.fit(X, target, groups=groups)
-    candidates = read_candidates(chosen, X, part.n_labeled, task, "compare_learners")
+    candidates = read_candidates(chosen, plain, part.n_labeled, task, "compare_learners")
     certified = [each.name for each in candidates if each.is_certified]
     return _summarize(model, part, target, task, unit, certified)
 
@@ -175,7 +178,7 @@ def _summarize(model: Any, part: Any, target: Any, task: str, unit: float, certi
     records[SIMPLEST[task]] = {"learner": SIMPLEST[task], **nothing}
     for name, record in records.items():
         record |= _measure(losses.get(name), losses.get(best), task, unit, part.n_unlabeled)
-    ordered = sorted(records.values(), key=lambda r: (-r["rows"] if r["rows"] < most else 0, _last_if_nan(r["error"])))
+    ordered = sorted(records.values(), key=lambda record: (most - record["rows"], _last_if_nan(record["error"])))
     helped = model.unlabeled_helped_
     if helped is not None and task == "numbers":
         helped = replace(helped, **{end: unit**2 * getattr(helped, end) for end in ("difference", "low", "high")})

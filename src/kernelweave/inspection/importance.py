@@ -80,7 +80,7 @@ def column_importance(
     ----------
     estimator : classifier or regressor
         Cloned and fitted in folds of the labelled rows; with ``cv="prefit"`` a fitted model.
-    X : array, sparse matrix or pandas frame of shape (n_samples, n_features)
+    X : array, sparse matrix or frame of shape (n_samples, n_features)
         With ``cv="prefit"``, rows that the model was not fitted to.
     y : array-like of shape (n_samples,)
         Labels, some of them missing. Unlabelled rows are not scored.
@@ -127,6 +127,7 @@ def column_importance(
     """
     require("column_importance", "n_repeats", n_repeats, COUNT.holds(n_repeats), COUNT.expected)
     started = time.perf_counter()
+    X = X.to_pandas() if hasattr(X, "to_pandas") else X  # frames of polars
     rng = check_random_state(random_state)
     names = _name_columns(X)
     wanted = [(name, "source", _find(given, names)) for name, given in (sources or {}).items()]

@@ -40,6 +40,14 @@ Grids = Callable[[list[float]], list[dict[str, Any]]]  # of parameters, for such
 PEERS = ("logistic regression", "ridge regression")  # candidates of the estimators that are scikit-learn's own
 
 
+class Spreading(LabelSpreading):
+    """Label spreading in which rows that no label reaches have equal probabilities, instead of 0 / 0."""
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        with np.errstate(invalid="ignore"):
+            return np.nan_to_num(super().predict_proba(X), nan=1.0 / len(self.classes_))
+
+
 def list_learners(X: Any, n_labeled: int, task: str) -> list[Any]:
     """Return all learners for such rows: names of kernelweave's, then scikit-learn's as (name, estimator).
 
@@ -68,7 +76,7 @@ def _list_classifiers(X: Any, n_labeled: int) -> list[tuple[str, Any]]:
         neighbors, widths = {"n_neighbors": N_NEIGHBORS}, {"kernel": ["rbf"], "gamma": gammas}
         return [neighbors, widths] if X.shape[0] <= MAX_DENSE_ROWS else [neighbors]
 
-    spreading = LabelSpreading(kernel="knn", max_iter=100)
+    spreading = Spreading(kernel="knn", max_iter=100)
     boosting = HistGradientBoostingClassifier(min_samples_leaf=_leaf_rows(n_labeled))
     learners.insert(1, ("LabelSpreading", _search(spreading, X, graphs, n_labeled, "classes", unlabeled=-1)))
     return [*learners, ("HistGradientBoosting", boosting)]
