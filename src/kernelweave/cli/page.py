@@ -19,6 +19,7 @@ from .display import print_note
 from .reading import Given
 
 IMPORTANCE = {"name": "name", "importance": "rise of the error", "low": "from", "high": "to"}
+ERRORS = ("error", "low", "high", "difference", "difference_low", "difference_high")
 LEARNERS = {
     "learner": "learner",
     "error": "error",
@@ -80,37 +81,39 @@ def learned_page(given: Given, X: np.ndarray, model: Any, report: dict[str, Any]
         lead += f" Errors are in standard deviations of {target}: 1 is {model.unit:.4g}."
     fit = read_evidence(model.learner, X, y, name_row=_row_namer(given), name_label=model.write_label)
     more = {"cautions": report["warnings"], "sections": [*_importance_sections(report), _columns_section(report)]}
-    page = make_page(fit, f"{target}: what was learned", lead, **more, code=repeat_command(report))
+    page = make_page(fit, f"{target}: what was learned", lead, **more, code=repeat_command())
     return page.encode("utf-8", "backslashreplace")
 
 
 def compared_page(report: dict[str, Any]) -> bytes:
     """Return the page about a comparison of learners."""
     is_classes, n_labeled = report["task"] == "classification", report["rows_labeled"]
-    unit = "share of wrong classes" if is_classes else "root mean squared error"
-    table = tabulate("All learners under the same folds, the best first", report["learners"], LEARNERS)
+    unit = "wrong classes in %" if is_classes else "root mean squared error"
+    percent = 100.0 if is_classes else 1.0
+    records = [each | {key: percent * each[key] for key in ERRORS} for each in report["learners"]]
+    table = tabulate("All learners under the same folds, the best first", records, LEARNERS)
     best = next((each for each in report["learners"] if each["learner"] == report["best"]), None)
-    facts = (
-        [] if best is None else [Fact(str(best["learner"]), "has the smallest error", f"{best['error']:.3g}, {unit}")]
-    )
+    advice = f"{report['advice'][:1].upper()}{report['advice'][1:]}"
+    facts = []
+    if best is not None:
+        facts.append(Fact(str(best["learner"]), "has the smallest error", f"{percent * best['error']:.3g}, {unit}"))
     page = render_page(
         title=f"{report['options']['target']}: learners compared",
         lead=f"{report['table']}: {n_labeled:,} rows with a label, {report['rows'] - n_labeled:,} without.",
         facts=tuple(facts),
         cautions=tuple(report["warnings"]),
         sections=(
-            Section("Learners", (report["advice"], f"The error is the {unit} on held-out rows."), (), (table,)),
+            Section("Learners", (advice, f"Errors are {unit}, on held-out rows."), (), (table,)),
             _columns_section(report),
-            Section("How to repeat it", code=repeat_command(report)),
+            Section("How to repeat it", code=repeat_command()),
         ),
     )
     return page.encode("utf-8", "backslashreplace")
 
 
-def repeat_command(report: dict[str, Any]) -> str:
-    """Return the command line that was given, and the versions with which it was run."""
-    versions = ", ".join(f"{name} {number}" for name, number in report["versions"].items())
-    return f"{shlex.join(['kernelweave', *sys.argv[1:]])}\n# {versions}"
+def repeat_command() -> str:
+    """Return the command line that was given."""
+    return shlex.join(["kernelweave", *sys.argv[1:]])
 
 
 def _row_namer(given: Given) -> Any:

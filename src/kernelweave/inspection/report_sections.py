@@ -47,8 +47,8 @@ def list_facts(fit: FitEvidence) -> Iterator[Fact]:
     helped = getattr(fit.model, "unlabeled_helped_", None)
     if helped is not None:
         short = {"unlabelled rows helped": "Yes", "unlabelled rows hurt": "No"}.get(helped.verdict, "Unclear")
-        change = f"error {-helped.difference:+.3g} by them, 95 % interval {-helped.high:+.3g} to {-helped.low:+.3g}"
-        yield Fact(short, "did unlabelled rows help?", change)
+        change, low, high = (f"{round(-each, 6) + 0.0:+.3g}" for each in (helped.difference, helped.high, helped.low))
+        yield Fact(short, "did unlabelled rows help?", f"error {change} by them, 95 % interval {low} to {high}")
     certificate = getattr(_certified(fit.model), "certificate_", None)
     if certificate is not None:
         is_bound = certificate.kind == "duality gap"

@@ -66,7 +66,8 @@ class PairedDifference:
         return "unlabelled rows hurt" if self.high < 0 else "no clear difference"
 
     def __str__(self) -> str:
-        return f"{self.verdict}: {self.difference:+.3g} (95 % interval {self.low:+.3g} to {self.high:+.3g})"
+        change, low, high = (f"{round(each, 6) + 0.0:+.3g}" for each in (self.difference, self.low, self.high))
+        return f"{self.verdict}: {change} (95 % interval {low} to {high})"
 
 
 def tabulate_trials(
