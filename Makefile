@@ -45,8 +45,8 @@ TESTS ?=
 test-processors: $(INSTALLED_TEST) ## run the tests as on every processor that this one can play (hours)
 	$(PY) .ci/processors.py --cores "$(CORES)" --threads "$(THREADS)" $(TESTS)
 
-# Of the common suite, tests of words, formats and copies say nothing about rounding.
-NOT_NUMERICAL = bad_input copies docstrings interruption label_formats progress
+# Of the common suite, tests of words, formats, copies and interfaces say nothing about rounding.
+NOT_NUMERICAL = bad_input copies docstrings interruption label_formats progress scikit_learn_checks selection
 test-other-processor: $(INSTALLED_TEST) ## run the numerical tests as on one other processor, chosen by the commit
 	$(PY) .ci/processors.py --other -m "not slow" tests/kernels tests/solvers tests/estimators tests/common \
 	$(NOT_NUMERICAL:%=--ignore=tests/common/test_%.py)

@@ -13,6 +13,9 @@ import pytest  # noqa: E402
 DATA = os.environ.get("KERNELWEAVE_DATA")
 NO_DATA = "KERNELWEAVE_DATA does not name the folder of the benchmark data"
 
+# Files with tests of many seconds come first, so that no process works alone at the end.
+LONG = ("test_readme.py", "test_compiling.py", "test_runner.py", "test_streams.py", "test_table.py")
+
 # No deadline: the first call of a numba loop compiles it.
 hypothesis.settings.register_profile("kernelweave", deadline=None)
 hypothesis.settings.load_profile("kernelweave")
@@ -25,6 +28,7 @@ def pytest_configure(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in LONG)
     for item in items:
         if "data_dir" in getattr(item, "fixturenames", ()):
             item.add_marker("data")

@@ -22,6 +22,7 @@ from kernelweave import (
     Polynomial,
     Sigmoid,
     SSMKClassifier,
+    rbf_family,
 )
 from kernelweave.solvers.margin import classification_rows, one_class_rows, regression_rows
 from kernelweave.solvers.result import Status
@@ -360,8 +361,9 @@ def test_targets_of_any_magnitude_are_learned_as_well(magnitude):
 
 def test_a_limit_on_columns_is_filled_with_columns_that_are_used():
     X, y = make_moons(120, noise=0.25, random_state=0)
-    best = CGBoostClassifier().fit(X, y).objective_
+    kernels = [Linear(), Polynomial(), *rbf_family()]
+    best = CGBoostClassifier(kernels, C=10.0).fit(X, y).objective_
     with pytest.warns(ConvergenceWarning):
-        few = CGBoostClassifier(max_columns=10).fit(X, y)
+        few = CGBoostClassifier(kernels, C=10.0, max_columns=10).fit(X, y)
     assert few.n_columns_ == 10
     assert few.objective_ < 1.2 * best  # the ten worst columns of the first scan alone reach 2.6 times the optimum

@@ -274,7 +274,7 @@ class SSMKRegressor(KernelRegressor):
     >>> import numpy as np
     >>> from kernelweave import SSMKRegressor
     >>> X = np.linspace(0, 6, 200)[:, None]
-    >>> y = np.where(np.arange(200) % 10 == 0, np.sin(X[:, 0]), np.nan)  # 20 numbers are known
+    >>> y = np.where(np.arange(200) % 4 == 0, np.sin(X[:, 0]), np.nan)  # 50 numbers are known
     >>> model = SSMKRegressor(random_state=0).fit(X, y)
     >>> model.score(X, np.sin(X[:, 0])) > 0.95
     True

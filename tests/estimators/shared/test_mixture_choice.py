@@ -51,7 +51,7 @@ def test_the_scores_of_folds_are_those_of_fits_without_the_held_out_labels(monke
 def test_the_scores_of_numbers_are_squared_errors_in_units_of_the_variance(monkeypatch):
     monkeypatch.setattr(mixture_choice, "FOLD_TOL", 1e-8)
     X, y, _ = numbers(2, n_labeled=45)
-    options = {"column_scale": None, "tol": 1e-8, "epsilon": 0.05}
+    options = {"column_scale": None, "tol": 1e-8, "epsilon": 0.05, "centers": "all"}
     table = SSMKRegressor(KERNELS, **options).fit(X, y).cv_results_
     for k, (_, held) in enumerate(folds_of(None, 45)):
         masked = np.where(np.isin(np.arange(120), held), np.nan, y)
