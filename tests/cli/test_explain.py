@@ -87,7 +87,7 @@ def test_a_table_without_empty_cells_is_explained(tmp_path, capsys):
     path = write(tmp_path / "in.csv", rows(n_labeled=60))
     assert run("explain", path, "--target", "y", "--learner", "harmonic", "--time-limit", "30") == 0
     shown = capsys.readouterr().out
-    assert "harmonic, the learner of the largest weight" in shown
+    assert "harmonic, the learner with the largest weight" in shown
     assert "labelling next" not in shown
 
 

@@ -117,7 +117,7 @@ def test_a_callback_is_told_folds_and_columns():
         random_state=0,
         callback=lambda *told: seen.append(told),
     )
-    assert [name for name, _ in seen] == ["fitting fold 1", "fitting fold 2", "fitting fold 3", "mine"]
+    assert [name for name, _ in seen] == ["fold 1 is fitted", "fold 2 is fitted", "mine"]
     assert all(0 <= share <= 1 for _, share in seen)
 
 

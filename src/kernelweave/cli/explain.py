@@ -149,7 +149,9 @@ def _weigh_columns(
                 groups=setup.groups,
                 unlabeled=None,
                 max_time=max_time,
-                callback=lambda text, share: on_stage(f"trying {text}" if share >= 0.5 else text, 0.5 + share / 2),
+                callback=lambda text, share: on_stage(
+                    f"trying {text}" if text in columns or text in sources else text, 0.5 + share / 2
+                ),
                 random_state=setup.seed,
             )
     except (ValueError, ArithmeticError, RuntimeError) as error:
@@ -184,7 +186,7 @@ def show_explanation(report: dict[str, Any], n_columns: int) -> None:
     is_classes = report["task"] == "classification"
     value, low, high = (_write(number, is_classes) for number in report["explained_error"])
     console.print(
-        f"[bold]{escape(report['explained'])}[/], the learner of the largest weight, learned from "
+        f"[bold]{escape(report['explained'])}[/], the learner with the largest weight, learned from "
         f"{report['rows_labeled']:,} labels: error of held-out rows {value} (95 % interval {low} to {high})"
     )
     for kind, what, n in (("source", "sources", None), ("column", "columns", n_columns)):
@@ -200,7 +202,7 @@ def _show_importance(
     console: Console, records: list[dict[str, Any]], what: str, n_shown: int | None, is_classes: bool
 ) -> None:
     unit = "points" if is_classes else "root mean squared error"
-    console.print(f"{what}, by how much the error rises without what they say ({unit}):")
+    console.print(f"{what}, by how much the error rises when they are shuffled ({unit}):")
     grid = make_grid(_="left", rise="right", interval="right", needed="left")
     grid.columns[0].header, grid.columns[2].header = what[:-1], "95 % interval"
     for record in records[:n_shown]:

@@ -41,6 +41,7 @@ KINDS = {
 OTHER_KINDS = (".xlsx", ".xlsm", ".xls", ".ods", ".json", ".feather", ".arrow", ".bz2", ".xz", ".zip", ".zst")
 WORKBOOKS = (".xlsx", ".xlsm")
 
+Filled = tuple[Table, str, list[Any], dict[str, Any]]  # table, target, its cells, appended columns
 Output = Annotated[
     Path | None, option("The copy (by default beside TABLE); - prints it.", OUTPUT, "-o", "--output", metavar="FILE")
 ]
@@ -78,10 +79,7 @@ def label(
     out = output or _name_copy(tables[0], "labeled")
     record = out.with_name(out.name + ".json")
     is_printed = str(out) == STANDARD
-    if is_printed and json_:
-        raise KernelweaveError(
-            "--json and the copy would both go to standard output; name the copy with -o.", ErrorCode.BAD_OPTION
-        )
+    _refuse_two_prints(is_printed, json_)
     _check_outputs([*([] if is_printed else [out, record]), *filter(None, (model, report_file))], *tables)
     if model is not None:
         _check_skops()
@@ -121,15 +119,11 @@ def label(
             X = encode(labeling.model[0], given.frame)
             files.append((report_file, learned_page(given, X, labeling.model[-1], report)))
         filled = (given.table, options.target, labeling.values.tolist(), extra)
-        copy = io.BytesIO()
-        if is_printed:
-            fill_copy(*filled, unlabeled)(copy)
-            write_all(files, lambda: None)
-        else:  # JSON has the same escapes
+        if not is_printed:  # JSON has the same escapes
             files.insert(0, (record, (as_json(report) + "\n").encode("utf-8", "backslashreplace")))
-            write_all(files, lambda: write_filled(*filled, out, unlabeled))
+        copy = _write_copy(filled, unlabeled, None if is_printed else out, files)
     if is_printed:
-        _print_bytes(copy.getvalue())
+        _print_bytes(copy)
     else:
         mark_work_done()
     if json_:
@@ -152,10 +146,7 @@ def predict(
     """
     out = output or _name_copy(tables[0], "predicted")
     is_printed = str(out) == STANDARD
-    if is_printed and json_:
-        raise KernelweaveError(
-            "--json and the copy would both go to standard output; name the copy with -o.", ErrorCode.BAD_OPTION
-        )
+    _refuse_two_prints(is_printed, json_)
     _check_outputs([] if is_printed else [out], *tables, model)
     _check_skops()
     try:
@@ -202,6 +193,24 @@ def predict(
         print_json(report | {"rows_filled": int(empty.sum()), "output": as_text(str(out))})
     elif not is_printed:
         print(harmless(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}"))
+
+
+def _refuse_two_prints(is_printed: bool, json_: bool) -> None:
+    if is_printed and json_:
+        raise KernelweaveError(
+            "--json and the copy would both go to standard output; name the copy with -o.", ErrorCode.BAD_OPTION
+        )
+
+
+def _write_copy(filled: Filled, unlabeled: str | None, out: Path | None, files: list[Any]) -> bytes:
+    """Write the copy and the files beside it, all or none; without ``out`` return the copy, to be printed."""
+    if out is not None:
+        write_all(files, lambda: write_filled(*filled, out, unlabeled))
+        return b""
+    copy = io.BytesIO()
+    fill_copy(*filled, unlabeled)(copy)
+    write_all(files, lambda: None)
+    return copy.getvalue()
 
 
 def _check_numbers(options: LabelingOptions) -> None:

@@ -102,7 +102,7 @@ def column_importance(
     max_time : float, optional
         Seconds after which no further column is tried; models are fitted and sources tried in any case.
     callback : callable, optional
-        ``callback(name, share)`` before each model and each column, with the share of the work that is done.
+        ``callback(text, share)`` after each fit and before each column, with the share of the work that is done.
     random_state : int, RandomState or None, default=None
         Of folds and of the rows that cells are taken from.
 
@@ -219,10 +219,9 @@ def _fit(
     options = {"cv": cv, "transductive": transductive, "groups": groups, "unlabeled": unlabeled}
     found = []
     with shared_bindings(int(rng.randint(2**31))):
-        tell("fitting fold 1", 0.0)
         for fold in fold_models(estimator, X, y, random_state=rng, **options):
             found.append(fold)
-            tell(f"fitting fold {len(found) + 1}", min(0.5, 0.1 * len(found)))
+            tell(f"fold {len(found)} is fitted", min(0.5, 0.1 * len(found)))
     return found
 
 

@@ -98,7 +98,7 @@ def test_a_model_from_a_file_predicts_frames(fitted, tmp_path):
     model, frame = fitted
     save(model, tmp_path / "model")
     again = load(tmp_path / "model")
-    np.testing.assert_array_equal(again.predict_proba(frame), model.predict_proba(frame))
+    np.testing.assert_allclose(again.predict_proba(frame), model.predict_proba(frame), rtol=1e-10)
 
 
 @frames
