@@ -3,8 +3,8 @@ How many basis functions are enough: a path over C
 ==================================================
 
 The cost C of an error decides how many basis functions a mixture of kernels has. Along a path from small to large C,
-each fit starts from the last one, so that the whole path costs little more than its last model. Cross-validation
-picks a C, and the picture shows what a smaller model would cost.
+each fit starts from the last one, so that the whole path costs little more than its last model. Cross-validation picks
+a C, and the picture shows what a smaller model would cost.
 """
 
 import matplotlib.pyplot as plt
@@ -36,6 +36,7 @@ X, X_test = scaler.transform(X), scaler.transform(X_test)
 model = CGBoostClassifierCV(rbf_family(), Cs=10, cv=5).fit(X, y)
 print(f"C = {model.C_:.3g}: {model.n_columns_} basis functions, {model.certificate_}")
 PathDisplay.from_estimator(model)
+plt.show()
 
 # %%
 # A finer path around this C (:func:`~kernelweave.cg_boost_path` has no folds), tested on the other 369 rows, against

@@ -37,6 +37,7 @@ print("certificate:", stopped.certificate_)
 # Objective and proven bound approach each other; what lies between them is what is not known yet.
 
 CertificateDisplay.from_estimator(stopped)
+plt.show()
 
 # %%
 # Now the whole fit, to check the promise: the optimum lies within the band that the stopped fit had promised, and the

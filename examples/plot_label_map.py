@@ -43,9 +43,9 @@ print(f"wrong among the least certain: {wrong[filled['doubtful']].mean():.1%}")
 print(f"wrong among the others:        {wrong[~filled['doubtful']].mean():.1%}")
 
 # %%
-# The usual map has no use for labels: principal components of the pixels. How good a map is can be counted, as the share
-# of rows whose nearest neighbour on the map is the same digit. The learned map has seen 60 labels; this is what they
-# are good for.
+# The usual map has no use for labels: principal components of the pixels. How good a map is can be counted, as the
+# share of rows whose nearest neighbour on the map is the same digit. The learned map has seen 60 labels; this is what
+# they are good for.
 
 
 def agreement(points):
@@ -66,6 +66,7 @@ LabelMapDisplay(
     axis_labels=("first principal component", "second principal component"),
     title="The same labels on principal components",
 ).plot()
+plt.show()
 
 # %%
 # The twelve least certain images: no wonder.

@@ -15,8 +15,8 @@ from kernelweave import AutoKernelClassifier, LapSVMClassifier
 BLUE, GREY = "#0072B2", "#8c8c8c"
 
 # %%
-# 700 images of digits that come with scikit-learn, all ten classes. We start with 20 labels and buy 10 more at a time. One
-# candidate keeps this example quick; by default the search tries ten learners and more.
+# 700 images of digits that come with scikit-learn, all ten classes. We start with 20 labels and buy 10 more at a time.
+# One candidate keeps this example quick; by default the search tries ten learners and more.
 
 images, digit = (values[:700] for values in load_digits(return_X_y=True))
 X = images / 16
@@ -53,6 +53,7 @@ for ax, row in zip(axes.flat, asked, strict=True):
     ax.set_title(f"{likely[0]} or {likely[1]}?", fontsize=11)
     ax.set(xticks=[], yticks=[])
 figure.suptitle("The first ten rows that the model asks for", fontsize=11)
+plt.show()
 
 # %%
 # Four rounds, three starts; the thin lines are single runs and the thick ones their means.

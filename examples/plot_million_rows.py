@@ -3,7 +3,8 @@ A million rows
 ==============
 
 Kernel methods are said to end at some ten thousand rows, since all pairs are too many. Here nothing grows faster than
-the number of rows: basis functions are chosen among a sample of them, and a prediction looks at about a hundred centres.
+the number of rows: basis functions are chosen among a sample of them, and a prediction looks at about a hundred
+centres.
 """
 
 import time
@@ -11,6 +12,7 @@ import time
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.colors import to_rgb
+from sklearn.base import clone
 from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import SVC
 
@@ -43,11 +45,12 @@ y = hide_labels(arm, np.random.default_rng(1))
 
 # %%
 # ``centers=1000``: the labelled rows and 700 others, drawn at random, may be centres of basis functions, and the
-# certificate is about these. The spiral is narrow compared with the mean distance, hence the narrow kernel. With a given
-# ``C`` there is no cross-validation. The labels of all rows are in ``transduction_`` when the fit is done.
+# certificate is about these. The spiral is narrow compared with the mean distance, hence the narrow kernel. With a
+# given ``C`` there is no cross-validation. The labels of all rows are in ``transduction_`` when the fit is done.
 
+ssmk = SSMKClassifier(RBF(multiple=16.0), C=1.0, centers=1000, random_state=0)
 start = time.perf_counter()
-model = SSMKClassifier(RBF(multiple=16.0), C=1.0, centers=1000, random_state=0).fit(X, y)
+model = clone(ssmk).fit(X, y)
 print(f"{time.perf_counter() - start:.1f} s for a fit that fills in {np.sum(y < 0):,} labels")
 print(f"{np.mean(model.transduction_ != arm):.2%} of them are wrong; {model.n_columns_} basis functions")
 print(model.certificate_)
@@ -68,6 +71,7 @@ for k, marker in enumerate("os^"):
     ax.scatter(*X[y == k].T, s=18, color=colors[k : k + 1], marker=marker, edgecolors="black", linewidths=0.7)
 ax.set(xlabel="first feature", ylabel="second feature")
 ax.set_title("A million rows, 300 labels (with black edges)", loc="left", fontsize=11)
+plt.show()
 
 # %%
 # Time of fit and prediction against the number of rows, on the machine that made this page. scikit-learn's

@@ -47,8 +47,8 @@ print(f"{present.all(axis=1).mean():.0%} of the patients have all three sources"
 
 # %%
 # :func:`~kernelweave.one_kernel_per_group` reads the sources from the column names and gives each a linear kernel, and
-# a Gaussian one of its own width. ``missing="center"`` puts a row without a source at the mean of that kernel's feature space, where it
-# speaks for no class. :class:`~kernelweave.RKDAClassifier` then learns the weights of the kernels.
+# a Gaussian one of its own width. ``missing="center"`` puts a row without a source at the mean of that kernel's feature
+# space, where it speaks for no class. :class:`~kernelweave.RKDAClassifier` then learns the weights of the kernels.
 
 kernels = one_kernel_per_group(X, [Linear(), RBF()], missing="center")
 rkda = RKDAClassifier(kernels).fit(X[train], outcome[train])
@@ -59,11 +59,12 @@ print("certificate:", rkda.certificate_)
 # The weights say which sources matter. The genes get none, which is right here.
 
 KernelWeightsDisplay.from_estimator(rkda)
+plt.show()
 
 # %%
-# Beside it: a support vector machine on the same kernels, and three ways without them. Means can be filled in for what is
-# missing; only complete rows can be used for training (the means are still needed to predict the others); and gradient
-# boosting takes missing values as they are.
+# Beside it: a support vector machine on the same kernels, and three ways without them. Means can be filled in for what
+# is missing; only complete rows can be used for training (the means are still needed to predict the others); and
+# gradient boosting takes missing values as they are.
 
 everywhere = present.all(axis=1)
 filled = make_pipeline(SimpleImputer(), StandardScaler(), SVC())

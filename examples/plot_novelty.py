@@ -2,8 +2,8 @@
 Novelty detection: rows unlike all others
 =========================================
 
-Only normal rows are known, and new rows that are unlike them should be found. A mixture of kernels with a 1-norm does it
-with fewer rows than a one-class support vector machine of the same width, and is a little less accurate.
+Only normal rows are known, and new rows that are unlike them should be found. A mixture of kernels with a 1-norm does
+it with fewer rows than a one-class support vector machine of the same width, and is a little less accurate.
 """
 
 import matplotlib.pyplot as plt
@@ -59,6 +59,7 @@ for ax, model, rows in ((axes[0], ours, centers), (axes[1], theirs, theirs.suppo
     ax.set_title(f"{type(model).__name__}: {len(rows)} rows kept, {outside:.1%} outside", loc="left", fontsize=11)
     ax.set(ylabel="second feature")
 axes[1].set_xlabel("first feature")
+plt.show()
 
 # %%
 # Then real data that come with scikit-learn: images of digits. For each digit, half of its images are the normal rows,

@@ -50,6 +50,7 @@ ax.bar(range(40), weights, color=[ORANGE if s in (3, 17) else GREY for s in rang
 ax.set(xticks=[3, 10, 17, 24, 31, 38], xlabel="gene set", ylabel="weight of its kernel")
 ax.set_title("The two sets that matter (orange) get most of the weight", loc="left", fontsize=11)
 ax.spines[["top", "right"]].set_visible(False)
+plt.show()
 
 # %%
 # Competitors that do not know the sets: a support vector machine on all genes, and a linear one with a 1-norm, which

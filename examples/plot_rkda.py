@@ -2,9 +2,9 @@
 Classes in the plane: the projection of RKDA
 ============================================
 
-A discriminant looks for directions in which classes are far apart and each class is narrow. With kernels, the directions
-are curved, and :class:`~kernelweave.RKDAClassifier` learns the kernel and the ridge together, without cross-validation.
-It classifies, and it is a transformer: rows become a few numbers that show the classes.
+A discriminant looks for directions in which classes are far apart and each class is narrow. With kernels, the
+directions are curved, and :class:`~kernelweave.RKDAClassifier` learns the kernel and the ridge together, without
+cross-validation. It classifies, and it is a transformer: rows become a few numbers that show the classes.
 """
 
 import matplotlib.pyplot as plt

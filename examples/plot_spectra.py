@@ -3,8 +3,8 @@ Spectra: how much of a substance is in a mixture
 ================================================
 
 A spectrometer measures a mixture in seconds; the laboratory needs a day to say how much of a substance is in it. So
-there are hundreds of spectra and few numbers. The standard tool of chemists is partial least squares, and it is hard
-to beat.
+there are hundreds of spectra and few numbers. The standard tool of chemists is partial least squares, and it is hard to
+beat.
 """
 
 import matplotlib.pyplot as plt
@@ -100,6 +100,7 @@ for name, values in predicted.items():
     axes[name].set_title(f"{name}\nerror {error:.3f}", fontsize=10)
     axes[name].set(xlabel="true share", xlim=(-0.05, 0.9), ylim=(-0.05, 0.9))
 axes["MKL, six views"].set_ylabel("predicted share")
+plt.show()
 
 # %%
 # The weights say which views of the spectra the model rests on.

@@ -69,7 +69,8 @@ print(f"{np.sum(eigenvalues < -1e-9)} of {len(K)} eigenvalues are negative, the 
 
 # %%
 # :class:`~kernelweave.Precomputed` takes the matrix, and ``X`` is a column of row numbers: cross-validation then slices
-# numbers, never the matrix. 30 sequences are labelled; the others stay in as unlabelled rows, which may be centres, too.
+# numbers, never the matrix. 30 sequences are labelled; the others stay in as unlabelled rows, which may be centres,
+# too.
 
 rows = np.arange(240)[:, None]
 

@@ -48,10 +48,11 @@ for ax, suspect in zip(axes.flat, suspects, strict=False):
     changed = suspect["row"] in wrong
     ax.spines[:].set(color=ORANGE if changed else GREY, linewidth=4 if changed else 1)
 figure.suptitle("Twelve labels to look at first (orange: really wrong)", fontsize=11)
+plt.show()
 
 # %%
-# How many labels must be looked at to find the 20? Beside it, the same score from scikit-learn: the held-out probability
-# of the given class by logistic regression, which sees the labelled rows only.
+# How many labels must be looked at to find the 20? Beside it, the same score from scikit-learn: the held-out
+# probability of the given class by logistic regression, which sees the labelled rows only.
 
 given = y[labeled]
 held_out = cross_val_predict(LogisticRegression(max_iter=1000), X[labeled], given, cv=4, method="predict_proba")

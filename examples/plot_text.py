@@ -50,9 +50,9 @@ X = TfidfVectorizer(sublinear_tf=True, min_df=2).fit_transform(documents)
 print(f"{X.shape[0]} documents, {X.shape[1]} words, {X.nnz / X.shape[0]:.0f} of them in a document")
 
 # %%
-# For sparse rows, :class:`~kernelweave.LapSVMClassifier` and :class:`~kernelweave.HarmonicClassifier` join the documents
-# of the smallest angle. The learners of scikit-learn see the labelled documents only. Each point is the mean over three
-# draws of labelled documents.
+# For sparse rows, :class:`~kernelweave.LapSVMClassifier` and :class:`~kernelweave.HarmonicClassifier` join the
+# documents of the smallest angle. The learners of scikit-learn see the labelled documents only. Each point is the mean
+# over three draws of labelled documents.
 
 models = {
     "LapSVMClassifier": (LapSVMClassifier(random_state=0), BLUE, "o-"),

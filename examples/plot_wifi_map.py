@@ -3,8 +3,8 @@ Positions from Wi-Fi signals, few of them known
 ===============================================
 
 A phone in a building hears several access points, and their strengths say where it is. Walking around collects hundreds
-of measurements; to note the exact position of each is tedious, so only few are known. The other measurements still
-show which signals occur together, and a kernel learned from all of them places them better.
+of measurements; to note the exact position of each is tedious, so only few are known. The other measurements still show
+which signals occur together, and a kernel learned from all of them places them better.
 """
 
 import matplotlib.pyplot as plt
@@ -20,7 +20,8 @@ BLUE, ORANGE, GREY = "#0072B2", "#D55E00", "#8c8c8c"  # can be told apart by col
 
 # %%
 # The measurements are generated: a floor of 40 by 16 metres with five rooms in a row, ten access points, and a signal
-# that weakens with the logarithm of the distance and by 4 dB for each wall between. Every measurement has 3 dB of noise.
+# that weakens with the logarithm of the distance and by 4 dB for each wall between. Every measurement has 3 dB of
+# noise.
 
 WALLS = [8.0, 16.0, 24.0, 32.0]  # metres from the left
 
@@ -42,10 +43,10 @@ y = np.full((600, 2), np.nan)
 y[known] = position[known]
 
 # %%
-# :class:`~kernelweave.LearnedKernelRegressor` learns a kernel from the known numbers and the shape of all rows; here one
-# for each coordinate. :class:`~kernelweave.HarmonicRegressor` gives each measurement the mean position of its neighbours
-# by signal, for both coordinates at once. NaN marks what is not known. scikit-learn's nearest neighbours and support
-# vector machine use the 25 known positions only.
+# :class:`~kernelweave.LearnedKernelRegressor` learns a kernel from the known numbers and the shape of all rows; here
+# one for each coordinate. :class:`~kernelweave.HarmonicRegressor` gives each measurement the mean position of its
+# neighbours by signal, for both coordinates at once. NaN marks what is not known. scikit-learn's nearest neighbours and
+# support vector machine use the 25 known positions only.
 
 
 def place(y):
@@ -71,6 +72,7 @@ ax.scatter(*points.T, s=80, color="black", marker="^", label="access point", zor
 ax.set(xlabel="metres", ylabel="metres", aspect="equal", xlim=(-1, 41), ylim=(-1, 17))
 ax.set_title("From the true to the predicted position, every sixth row", loc="left", fontsize=11)
 figure.legend(frameon=False, ncols=2, loc="outside lower center")
+plt.show()
 
 # %%
 # Five draws of 25 known positions: what share of the others is placed within so many metres.
