@@ -16,8 +16,9 @@ from sklearn.svm import SVC
 from kernelweave import AutoKernelClassifier, InfluenceDisplay, LeaderboardDisplay, ReliabilityDisplay
 
 # %%
-# Real data that come with scikit-learn: 442 diabetes patients, ten measures, and how far the disease had moved on a year
-# later; here whether it was more than in half of the patients. 150 patients are labelled. This is not an easy table.
+# Real data that come with scikit-learn: 442 diabetes patients, ten measures, and how far the disease had moved on a
+# year later; here whether it was more than in half of the patients. 150 patients are labelled. This is not an easy
+# table.
 
 X, progression = load_diabetes(return_X_y=True, as_frame=True)
 truth = np.where(progression > progression.median(), "fast", "slow")
@@ -27,8 +28,8 @@ y[labeled] = truth[labeled]
 hidden = np.setdiff1d(np.arange(len(X)), labeled)
 
 # %%
-# Five candidates are named here to keep the example quick. Dots are errors on held-out patients with 95 % intervals, and
-# the bars are weights. The intervals overlap: that is why candidates are mixed instead of the best being picked.
+# Five candidates are named here to keep the example quick. Dots are errors on held-out patients with 95 % intervals,
+# and the bars are weights. The intervals overlap: that is why candidates are mixed instead of the best being picked.
 
 candidates = ["MKL", "LapSVM", "RKDA", "harmonic", "logistic regression"]
 model = AutoKernelClassifier(candidates, random_state=0).fit(X, y)
@@ -54,8 +55,8 @@ ReliabilityDisplay.from_estimator(model, n_bins=5)
 plt.show()
 
 # %%
-# Why was this patient given this class? The bars are training patients, with what each adds to the decision value of the
-# member that decides most and can be explained so. Here they nearly cancel: this patient is a doubtful case.
+# Why was this patient given this class? The bars are training patients, with what each adds to the decision value of
+# the member that decides most and can be explained so. Here they nearly cancel: this patient is a doubtful case.
 
 InfluenceDisplay.from_estimator(model, X, row=int(hidden[0]))
 plt.show()
