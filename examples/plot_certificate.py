@@ -7,6 +7,7 @@ knows a lower bound on the best possible objective. A fit that is stopped says h
 most, and that is a proof and not an estimate.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits

@@ -6,6 +6,7 @@ Labels cost work, so the next ones should tell the model something new. A fitted
 and that differ from one another. How much that saves is measured here against labelling at random.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import load_digits
@@ -16,7 +17,7 @@ BLUE, GREY = "#0072B2", "#8c8c8c"
 
 # %%
 # 700 images of digits that come with scikit-learn, all ten classes. We start with 20 labels and buy 10 more at a time.
-# One candidate keeps this example quick; by default the search tries ten learners and more.
+# One candidate keeps this example quick; by default the search tries all of its learners.
 
 images, digit = (values[:700] for values in load_digits(return_X_y=True))
 X = images / 16

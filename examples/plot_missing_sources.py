@@ -7,6 +7,7 @@ source, a row without a source says nothing there and still counts in the others
 dropped.
 """
 
+# sphinx_gallery_thumbnail_number = 2
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -56,7 +57,8 @@ print(rkda.source_weights_)
 print("certificate:", rkda.certificate_)
 
 # %%
-# The weights say which sources matter. The genes get none, which is right here.
+# The weights say which sources matter. The genes get none, which is right here. Such weights are not always so clear: a
+# support vector machine with learned weights (``MKLClassifier(kernels, weighting="learned")``) gives the genes a fifth.
 
 KernelWeightsDisplay.from_estimator(rkda)
 plt.show()

@@ -42,8 +42,8 @@ theirs = one_class_svm(X, 8.0, nu=0.05)
 print(ours.certificate_)
 
 # %%
-# Shaded is what counts as normal; circles mark the rows that the model is made of. Those of the mixture are in the
-# middle of the data, those of the support vector machine at the border.
+# Shaded is what counts as normal; circles mark the rows that the model is made of. Those of the mixture lie among the
+# data, those of the support vector machine at the border and outside.
 
 a, b = np.meshgrid(np.linspace(-3.6, 3.6, 200), np.linspace(-2.8, 3.8, 160))
 grid = np.column_stack([a.ravel(), b.ravel()])

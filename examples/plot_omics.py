@@ -37,8 +37,9 @@ X, outcome = make_expression(1000, np.random.default_rng(0))
 train, test = np.arange(1000) < 100, np.arange(1000) >= 100
 
 # %%
-# One linear kernel for each set, found by the names of the columns. The cost C and the choice between equal and learned
-# weights could be left to cross-validation (``weighting="auto"``); here learned weights are what we want to see.
+# One linear kernel for each set, found by the names of the columns. The cost C is chosen by cross-validation. So could
+# be the choice between equal and learned weights (``weighting="auto"``, the default); here the weights are what we want
+# to see.
 
 sets = one_kernel_per_group(X, Linear())
 mkl = MKLClassifier(sets, weighting="learned", random_state=0).fit(X[train], outcome[train])
