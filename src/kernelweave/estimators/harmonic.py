@@ -169,11 +169,12 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner, library = type(self).__name__, graph_library(type(self).__name__, self.kernel)
@@ -203,7 +204,22 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         return self.classes_[probabilities.argmax(axis=1)]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
+        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,)
+            Labels, unlabelled rows marked as for :meth:`fit`; at least one must be given.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; all equal by default.
+
+        Returns
+        -------
+        float
+            The share of labelled rows whose class is predicted.
+        """
         return labeled_accuracy(self.predict(X), y, sample_weight, self.unlabeled, self.classes_)
 
 
@@ -291,6 +307,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner, library = type(self).__name__, graph_library(type(self).__name__, self.kernel)
@@ -316,7 +333,22 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         return values[:, 0] if self.transduction_.ndim == 1 else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
+        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Numbers; NaN, None and NA mark unlabelled rows. At least one must be given.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; all equal by default.
+
+        Returns
+        -------
+        float
+            At most 1; 0 for a model that always predicts the mean of ``y``.
+        """
         return labeled_r2(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self) -> Tags:

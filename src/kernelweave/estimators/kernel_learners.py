@@ -174,6 +174,7 @@ class LabelAwareKernelLearner(KernelTransformer):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
@@ -182,6 +183,7 @@ class LabelAwareKernelLearner(KernelTransformer):
         Returns
         -------
         self
+            The fitted estimator.
         """
         design = self.design()
         sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
@@ -295,6 +297,7 @@ class AlignedKernelLearner(KernelTransformer):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
@@ -303,6 +306,7 @@ class AlignedKernelLearner(KernelTransformer):
         Returns
         -------
         self
+            The fitted estimator.
         """
         design = self.design()
         sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
@@ -400,6 +404,7 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
@@ -408,6 +413,7 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         Returns
         -------
         self
+            The fitted estimator.
         """
         design = self.design()
         sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)

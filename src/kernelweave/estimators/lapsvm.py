@@ -149,14 +149,16 @@ class LapSVMClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; neighbour graphs do not know other weights.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = read_options(

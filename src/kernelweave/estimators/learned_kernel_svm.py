@@ -123,14 +123,16 @@ class LearnedKernelClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)
@@ -220,6 +222,7 @@ class LearnedKernelRegressor(KernelRegressor):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers; NaN, None and NA mark unlabelled rows.
         sample_weight : array-like of shape (n_samples,), optional
@@ -228,6 +231,7 @@ class LearnedKernelRegressor(KernelRegressor):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)

@@ -213,14 +213,17 @@ class MKLClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            NaN, None and NA mark unlabelled rows, from which kernels learn widths, powers, trees and graphs.
+            Labels; NaN, None and NA mark unlabelled rows, from which kernels learn widths, powers, trees and graphs. -1
+            is a class like any other.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = read_options(MachineOptions, self._parameters(), owner=type(self).__name__, norm=float(self.norm))
@@ -246,7 +249,22 @@ class MKLClassifier(KernelClassifier):
         )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled rows of ``X``; -1 is a class like any other."""
+        """Return the accuracy on the labelled rows of ``X``; -1 is a class like any other.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,)
+            Labels, NaN, None and NA mark unlabelled rows. At least one must be given.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; all equal by default.
+
+        Returns
+        -------
+        float
+            The share of labelled rows whose class is predicted.
+        """
         return labeled_accuracy(self.predict(X), y, sample_weight, None, self.classes_)
 
 
@@ -343,14 +361,16 @@ class MKLRegressor(KernelRegressor):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            NaN, None and NA mark unlabelled rows, from which kernels learn widths, powers, trees and graphs.
+            Numbers; NaN, None and NA mark unlabelled rows, from which kernels learn widths, powers, trees and graphs.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = read_options(MachineOptions, self._parameters(), owner=type(self).__name__, norm=float(self.norm))

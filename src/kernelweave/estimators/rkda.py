@@ -212,8 +212,9 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             A weight is a number of rows: the sum of all is what a learned ridge is relative to. Rows of weight zero are
             ignored altogether.
@@ -221,6 +222,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         self._refuse_within_scatter()
@@ -249,7 +251,18 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         return self._outputs(X, split=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the projections: ``rkda0``, ``rkda1``, …"""
+        """Return the names of the projections: ``rkda0``, ``rkda1``, …
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Not used; part of the interface of scikit-learn.
+
+        Returns
+        -------
+        ndarray of str
+            One name for each column of :meth:`transform`.
+        """
         check_is_fitted(self)
         return np.array([f"rkda{i}" for i in range(self.scalings_.shape[1])], dtype=object)
 

@@ -179,14 +179,16 @@ class TSVMClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; neighbour graphs do not know other weights.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner = type(self).__name__
@@ -332,14 +334,16 @@ class TSVMMKLClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; neighbour graphs do not know other weights.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner = type(self).__name__

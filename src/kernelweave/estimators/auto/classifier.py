@@ -191,8 +191,9 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether. Candidates that take no weights do without.
         groups : array-like of shape (n_samples,), optional
@@ -201,6 +202,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner = type(self).__name__
@@ -246,7 +248,22 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         return self.classes_[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
+        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,)
+            Labels, unlabelled rows marked as for :meth:`fit`; at least one must be given.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; all equal by default.
+
+        Returns
+        -------
+        float
+            The share of labelled rows whose class is predicted.
+        """
         return labeled_accuracy(self.predict(X), y, sample_weight, self.unlabeled, self.classes_)
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:

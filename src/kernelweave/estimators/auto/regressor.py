@@ -127,6 +127,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
             Numbers; NaN, None and NA mark unlabelled rows.
         sample_weight : array-like of shape (n_samples,), optional
@@ -137,6 +138,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         sample = read_sample(self._read_rows(X, ("float64",)), partition_targets(y), sample_weight)
@@ -162,7 +164,22 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         return mix_numbers(self.members_, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
+        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,)
+            Numbers; NaN, None and NA mark unlabelled rows. At least one must be given.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; all equal by default.
+
+        Returns
+        -------
+        float
+            At most 1; 0 for a model that always predicts the mean of ``y``.
+        """
         return labeled_r2(self.predict(X), y, sample_weight)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
