@@ -6,7 +6,7 @@ import re
 import pytest
 from common.estimators import cases, fitted
 
-SECTIONS = ["Parameters", "Attributes", "Notes", "References", "Examples"]
+SECTIONS = ["Parameters", "Attributes", "See Also", "Notes", "References", "Examples"]
 
 
 def sections(estimator):

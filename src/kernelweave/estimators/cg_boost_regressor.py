@@ -72,7 +72,7 @@ class CGBoostRegressor(KernelRegressor):
     cache_size : float, default=500
         Megabytes of kernel values kept between rounds.
     n_jobs : int, optional
-        Problems solved at the same time. Has no influence on the result.
+        Has no influence: there is one problem.
     callback : callable, optional
         ``callback(state)`` after each round, with a :class:`FitState`; a true answer stops the fit.
     verbose : int, default=0

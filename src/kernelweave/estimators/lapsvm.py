@@ -37,22 +37,25 @@ class LapSVMClassifier(KernelClassifier):
         columns after a power, and of a forest kernel, where ``X`` looks like a table; else RBF.
     C : float or "cv", default=10.0
         Cost of a margin violation. ``"cv"``: 0.1, 1, 10 or 100, as in :class:`MKLClassifier`.
-    n_neighbors, degree : int, default=10 and 2
-        Neighbours in the graph, and the power p of its Laplacian.
+    n_neighbors : int, default=10
+        Neighbours of each row in the graph.
+    degree : int, default=2
+        The power p of its Laplacian.
     ratio : float or "cv", default="cv"
-        r, relative to the mean diagonal of the base kernel; 0 leaves it as it is. ``"cv"``: 100, unless 10 or 0
-        predicts held-out labelled rows better by more than a standard error. With noisy features, neighbours say little
-        about labels, and the undeformed kernel is better.
+        The factor r, relative to the mean diagonal of the base kernel; 0 leaves the kernel as it is. ``"cv"``: 100,
+        unless 10 or 0 predicts held-out labelled rows better by more than a standard error. With noisy features,
+        neighbours say little about labels, and the undeformed kernel is better.
     metric : {"auto", "euclidean", "cosine", "kernel"}, default="auto"
         Distance between rows. ``"auto"``: that of the kernel if it is precomputed or the default of a table, cosine
         where ``X`` is sparse, else Euclidean.
     n_landmarks : "auto", int or None, default="auto"
-        As in :class:`ManifoldKernel`.
+        Rows that the kernel's functions are spanned by, as in :class:`ManifoldKernel`.
     scale : {"trace", "variance"} or None, default="trace"
         What the deformed kernel is divided by, over all rows, as in :class:`MKLClassifier`.
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, default=1000
+        Largest number of steps over the weights, as in :class:`MKLClassifier`; with one kernel it has no influence.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
     unlabeled : "auto" or marker, default="auto"
@@ -65,16 +68,23 @@ class LapSVMClassifier(KernelClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     C_, ratio_ : float
-        What was used.
+        The cost and the ratio used.
     cv_results_ : dict
         Results of the cross-validation, as in scikit-learn's ``GridSearchCV``; empty if nothing was chosen.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
     expansion_, intercept_, support_, dual_coef_, n_evaluations_, objective_, certificate_, status_, history_, n_iter_
         As in :class:`MKLClassifier`.
-    library_, weights_, kernel_weights_, source_weights_, C_, n_solves_, n_features_in_, feature_names_in_
+    library_, weights_, kernel_weights_, source_weights_, n_solves_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`; the library holds the one deformed kernel.
+
+    See Also
+    --------
+    ManifoldKernel : The deformed kernel.
+    TSVMMKLClassifier : Several deformed kernels, with boundaries that avoid unlabelled rows.
+    HarmonicClassifier : Spreads labels along the graph itself.
 
     Notes
     -----

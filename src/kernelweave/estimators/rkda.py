@@ -53,7 +53,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         quadratic, and a family of RBF kernels no narrower than half the mean distance: narrower ones are nearly the
         identity, and act as a ridge.
     ridge : float or "learned", default="learned"
-        :math:`\lambda`, for kernels of unit trace.
+        The factor :math:`\lambda` on the identity, for kernels of unit trace.
     weighting : {"learned", "uniform", "auto"}, default="learned"
         ``"uniform"``: equal weights; a ridge that is learned is the best with :math:`w_i = s, w_0 + s = 1`, and with
         ``unlabeled_scatter`` the best with :math:`w_0 + \sum_i w_i = 1`.
@@ -78,6 +78,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int, default=100
+        Largest number of steps over the weights.
     unlabeled : "auto" or marker, default="auto"
         What marks an unlabelled row in ``y``. Kernels use all rows (for widths, landmarks, graphs); weights and ridge
         are learned from labelled rows.
@@ -97,6 +98,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     weights_ : ndarray of shape (n_kernels,)
         Of the kernels, in library order; they sum to one.
     ridge_ : float
@@ -107,6 +109,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Of the labelled rows' projections; where ``class_prior`` is given, shrunk towards the overall mean to match
         held-out projections. With ``unlabeled_scatter`` and no prior they are shrunk by one factor for all.
     class_prior_ : ndarray of shape (n_classes,)
+        The shares of the classes used; equal ones where ``class_prior`` is None.
     threshold_ : float
         What the decision value is compared with, for two classes; it is part of :meth:`decision_function`.
     transduction_ : ndarray of shape (n_samples,)
@@ -121,6 +124,12 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Cholesky factorisations.
     intercept_ : ndarray of shape (n_components,)
         Added to the projections, so that their mean over the training rows is zero.
+
+    See Also
+    --------
+    MKLClassifier : A support vector machine with a learned sum of kernels.
+    LabelMapDisplay : Draws rows in the plane of the projections.
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : Without kernels.
 
     Notes
     -----
@@ -247,11 +256,22 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         )
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the projections of the rows of ``X``, shape (n_samples, n_components)."""
+        """Return the projections of the rows of ``X`` on the discriminant directions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to project.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            One column for each direction; fewer than there are classes.
+        """
         return self._outputs(X, split=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the projections: ``rkda0``, ``rkda1``, …
+        """Return the names of the projections: ``rkda0``, ``rkda1`` and so on.
 
         Parameters
         ----------
@@ -272,6 +292,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
         split : bool, default=False
             Distances do not sum over kernels: must be False.
 
@@ -288,7 +309,6 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted class of each row."""
         values = self.decision_function(X)
         return self.classes_[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
 
