@@ -89,9 +89,11 @@ def compare_learners(
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features)
+        Labelled and unlabelled rows.
     y : array-like of shape (n_samples,)
         Classes or numbers; NaN, None and NA mark unlabelled rows.
     task : {"classes", "numbers"}, default="classes"
+        What ``y`` holds.
     learners : list, optional
         Names of candidates of :class:`AutoKernelClassifier` (:class:`AutoKernelRegressor`), estimators, or pairs of a
         name and an estimator. None: all learners of kernelweave, and of scikit-learn support vector machines, linear
@@ -107,10 +109,17 @@ def compare_learners(
     callback : callable, optional
         As in :class:`AutoKernelClassifier`; a true return value ends the comparison.
     random_state : int, RandomState or None, default=None
+        Seed of folds, and of whatever learners draw at random.
 
     Returns
     -------
     Comparison
+        One record for each learner, the smallest error first (``records``, ``to_frame``), and a sentence of ``advice``.
+
+    See Also
+    --------
+    AutoKernelClassifier : Combines the learners for classes.
+    AutoKernelRegressor : Combines the learners for numbers.
 
     Notes
     -----

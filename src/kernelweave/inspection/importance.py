@@ -109,6 +109,12 @@ def column_importance(
     Returns
     -------
     ColumnImportance
+        By how much the error grows where cells of a column come from other rows (``records``, ``to_frame``).
+
+    See Also
+    --------
+    explain : Takes single predictions apart.
+    sklearn.inspection.permutation_importance : The same idea without folds.
 
     Notes
     -----

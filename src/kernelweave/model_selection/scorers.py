@@ -35,9 +35,14 @@ def labeled_scorer(scoring: str | Callable[..., Any] | None = None, *, unlabeled
 
     Returns
     -------
-    scorer : callable ``(estimator, X, y, **params)``
-        For ``scoring=`` in cross_val_score, GridSearchCV and the like. Of `params`, sample_weight and whatever
-        else has one entry a row is cut to the labelled rows.
+    callable
+        A scorer ``(estimator, X, y, **params)`` for ``scoring=`` in cross_val_score, GridSearchCV and the like. Of
+        ``params``, sample_weight and whatever else has one entry a row is cut to the labelled rows.
+
+    See Also
+    --------
+    SemiSupervisedSplit : Cross-validation whose test parts hold labelled rows only.
+    sklearn.metrics.make_scorer : Makes a scorer of a metric.
 
     Notes
     -----

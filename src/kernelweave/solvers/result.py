@@ -95,7 +95,7 @@ class SolverResult:
 class FitState:
     """State passed to every callback after each step of a fit; a true return value stops the fit.
 
-    Attributes
+    Parameters
     ----------
     iteration : int
         Steps so far: rounds of column generation, steps over the weights of kernels, convex machines of a stage of a
@@ -111,7 +111,7 @@ class FitState:
         Time since the solver started.
     phase : str
         What led to this point, in words: ``"newton"``, ``"columns added"``, ``"annealing at 0.25"``.
-    problem, n_problems : int
+    problem, n_problems : int, default=0 and 1
         Which of the problems that are solved one after the other it is, from 0; such as one for each class.
     details : mapping
         Further values, by method:
@@ -122,6 +122,10 @@ class FitState:
           (factorisations);
         - transductive machines: ``stage`` (of the cost of unlabelled rows), ``n_changed`` (slopes), ``n_solves`` and
           ``stretched`` (outputs, at the start of a stage).
+
+    See Also
+    --------
+    CertificateDisplay : Draws the course of a finished fit.
 
     Examples
     --------
