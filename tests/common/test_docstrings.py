@@ -142,6 +142,6 @@ def test_every_relative_exists(thing, package):
     assert relatives
     assert thing.__name__ not in relatives
     for name in relatives:
-        module, _, leaf = name.rpartition(".") if name.startswith("sklearn.") else ("", "", name)
+        module, _, leaf = name.rpartition(".") if name.startswith(("sklearn.", "kernelweave.")) else ("", "", name)
         home = import_module(module) if module else package if hasattr(package, leaf.partition(".")[0]) else kernelweave
         attrgetter(leaf)(home)

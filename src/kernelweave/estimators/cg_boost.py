@@ -169,7 +169,7 @@ class CGBoostClassifier(KernelClassifier):
         The library used.
     n_features_in_ : int
         Number of columns of ``X``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if ``X`` had names.
 
     See Also
@@ -192,6 +192,7 @@ class CGBoostClassifier(KernelClassifier):
     References
     ----------
     J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.
+
     A. Demiriz, K. P. Bennett, J. Shawe-Taylor. Linear programming boosting via column generation. Machine Learning
     46, 2002.
 

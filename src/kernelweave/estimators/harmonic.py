@@ -81,8 +81,8 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         Largest error of a value.
     max_iter : int, default=10000
         Largest number of steps of conjugate gradients, which solve sparse graphs of more than 1,000 unlabelled rows.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     random_state : int, RandomState or None, default=None
         Seed of the kernels' random draws, and of approximate neighbours.
 

@@ -64,8 +64,8 @@ class LabelAwareKernelLearner(KernelTransformer):
         How they are chosen: the rows nearest to the centres of k-means, or at random.
     target : {"auto", "classes", "numbers"}, default="auto"
         What ``y`` holds; ``"auto"``: numbers where it is continuous or has several columns.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     random_state : int, RandomState or None, default=None
         Seed of landmarks, and of what kernels draw at random.
 
@@ -107,6 +107,7 @@ class LabelAwareKernelLearner(KernelTransformer):
     ----------
     Q. Wang, K. Zhang, G. Jiang, I. Marsic. Improving semi-supervised target alignment via label-aware base kernels.
     AAAI 2014.
+
     C. Cortes, M. Mohri, A. Rostamizadeh. Two-stage learning kernel algorithms. ICML 2010.
 
     Examples
@@ -245,7 +246,7 @@ class AlignedKernelLearner(KernelTransformer):
         How they are chosen.
     target : {"auto", "classes", "numbers"}, default="auto"
         What ``y`` holds.
-    unlabeled : "auto" or marker, default="auto"
+    unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row in ``y``.
     random_state : int, RandomState or None, default=None
         Seed of landmarks, and of what kernels draw at random.
@@ -265,6 +266,7 @@ class AlignedKernelLearner(KernelTransformer):
     References
     ----------
     N. Cristianini, J. Shawe-Taylor, A. Elisseeff, J. Kandola. On kernel-target alignment. NIPS 2001.
+
     C. Cortes, M. Mohri, A. Rostamizadeh. Two-stage learning kernel algorithms. ICML 2010.
 
     Examples
@@ -384,7 +386,7 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         How they are chosen.
     target : {"auto", "classes", "numbers"}, default="auto"
         What ``y`` holds.
-    unlabeled : "auto" or marker, default="auto"
+    unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row in ``y``.
     random_state : int, RandomState or None, default=None
         Seed of landmarks, and of what kernels draw at random.

@@ -58,8 +58,8 @@ class LapSVMClassifier(KernelClassifier):
         Largest number of steps over the weights, as in :class:`MKLClassifier`; with one kernel it has no influence.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel at the labelled rows is kept.
     random_state : int, RandomState or None, default=None
@@ -96,6 +96,7 @@ class LapSVMClassifier(KernelClassifier):
     ----------
     V. Sindhwani, P. Niyogi, M. Belkin. Beyond the point cloud: from transductive to semi-supervised learning. ICML
     2005.
+
     M. Belkin, P. Niyogi, V. Sindhwani. Manifold regularization. JMLR 7, 2006.
 
     Examples

@@ -51,8 +51,8 @@ class LearnedKernelClassifier(KernelClassifier):
         Relative duality gap to reach.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     random_state : int, RandomState or None, default=None
         Seed of folds, and of what kernels draw at random for learners without a seed of their own.
 

@@ -142,7 +142,7 @@ class MKLClassifier(KernelClassifier):
         The library used.
     n_features_in_ : int
         Number of columns of ``X``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if ``X`` had names.
 
     See Also
@@ -163,6 +163,7 @@ class MKLClassifier(KernelClassifier):
     References
     ----------
     A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet. SimpleMKL. JMLR 9, 2008.
+
     M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien. lp-norm multiple kernel learning. JMLR 12, 2011.
 
     Examples

@@ -89,6 +89,7 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
     References
     ----------
     J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.
+
     B. Schölkopf, J. Platt, J. Shawe-Taylor, A. Smola, R. Williamson. Estimating the support of a high-dimensional
     distribution. Neural Computation 13, 2001.
 

@@ -79,9 +79,9 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Relative duality gap to reach.
     max_iter : int, default=100
         Largest number of steps over the weights.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. Kernels use all rows (for widths, landmarks, graphs); weights and ridge
-        are learned from labelled rows.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`. Kernels use all rows (for widths,
+        landmarks, graphs); weights and ridge are learned from labelled rows.
     unlabeled_scatter : bool, default=False
         Whether the mean and the total scatter include unlabelled rows, as rows of no class: their indicators are zero,
         so that directions in which they vary count less, including those between the classes. It takes as long as a fit
@@ -145,6 +145,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     ----------
     J. Ye, J. Chen, S. Ji. Discriminant kernel and regularization parameter learning via semidefinite programming. ICML
     2007.
+
     S.-J. Kim, A. Magnani, S. Boyd. Optimal kernel selection in kernel Fisher discriminant analysis. ICML 2006.
 
     Examples

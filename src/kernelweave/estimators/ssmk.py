@@ -77,8 +77,10 @@ class SSMKClassifier(KernelClassifier):
         Relative duality gap to reach.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y`` beside NaN, None and NA, which always do. ``"auto"``: -1, if none of these
+        occurs and at least two other classes remain. ``None``: nothing else, so that -1 is a class. Any other value:
+        that value.
     cache_size : float, default=500
         Megabytes of kernel values kept between rounds. Has no influence on the result.
     n_jobs : int, optional
@@ -129,7 +131,7 @@ class SSMKClassifier(KernelClassifier):
         The library used.
     n_features_in_ : int
         Number of columns of ``X``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if ``X`` had names.
 
     See Also
@@ -302,6 +304,7 @@ class SSMKRegressor(KernelRegressor):
     References
     ----------
     J. Bi, G. Fung, M. Dundar, R. B. Rao. Semi-supervised mixture of kernels via LPBoost methods. ICDM 2005.
+
     J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.
 
     Examples

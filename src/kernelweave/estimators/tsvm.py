@@ -65,8 +65,8 @@ class TSVMClassifier(KernelClassifier):
         Largest number of convex machines for each stage of the annealing.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel matrix is kept.
     callback : callable, optional
@@ -264,7 +264,7 @@ class TSVMMKLClassifier(KernelClassifier):
         Largest number of convex machines for each stage of the annealing.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
-    unlabeled : "auto" or marker, default="auto"
+    unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row in ``y``.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel matrices are kept.

@@ -102,8 +102,8 @@ def compare_learners(
         The library of the learners that take several kernels. None: their defaults.
     groups : array-like of shape (n_samples,), optional
         Rows of one group are held out together.
-    unlabeled : "auto" or marker, default="auto"
-        What else marks an unlabelled row among classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row among classes, as in :class:`SSMKClassifier`.
     max_time : float, optional
         Seconds. Cheap learners come first, and those that would take too long are left out.
     callback : callable, optional

@@ -97,8 +97,8 @@ def column_importance(
         Whether held-out rows stay in training as unlabelled ones, as in ``out_of_fold``.
     groups : array-like of shape (n_samples,), optional
         Rows of one group are held out together.
-    unlabeled : "auto" or marker, default="auto"
-        What else marks an unlabelled row among classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row among classes, as in :class:`SSMKClassifier`.
     max_time : float, optional
         Seconds after which no further column is tried; models are fitted and sources tried in any case.
     callback : callable, optional

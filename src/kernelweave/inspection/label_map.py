@@ -26,7 +26,7 @@ class LabelMapDisplay:
 
     Near rows are similar to the model. Labelled rows are large, with a dark edge; filled-in ones are small; the least
     certain of these are hollow; crosses mark the rows that the model is made of (centres, support vectors). Make it
-    with :meth:`from_estimator`; :mod:`kernelweave.inspection.learned_map` has the mathematics.
+    with :meth:`from_estimator`; ``kernelweave.inspection.learned_map`` has the mathematics.
 
     Parameters
     ----------

@@ -64,8 +64,8 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         class has labelled rows. Decision values of a row that is tested repeatedly are averaged.
     min_labels : int, default=5
         Fewest labelled rows a class, at least 2: below, a probability is guesswork, and `fit` refuses.
-    unlabeled : "auto", None or a scalar, default="auto"
-        What marks an unlabelled row, as in :func:`kernelweave.labels.partition`.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row, as in :class:`~kernelweave.SSMKClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seeds the splitting; the estimator has its own.
 
@@ -87,7 +87,7 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         The classes that they get if scaling is fitted to the other parts.
     n_features_in_ : int
         Number of columns of ``X``; only if the estimator has it.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if the estimator has it.
 
     See Also
@@ -101,11 +101,12 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
     `decision_function` gives z and `predict` the most probable class, so that the three methods never contradict one
     another. z_k is non-decreasing in the decision value of its class, so rows keep their order. Where out-of-fold
     values point the wrong way a slope is 0 or next to it, and `fit` warns. A sample weight counts as so many rows.
-    :mod:`kernelweave.model_selection.scaling` has the problems that are solved.
+    ``kernelweave.model_selection.scaling`` has the problems that are solved.
 
     References
     ----------
     J. Platt, Probabilistic outputs for support vector machines, Advances in Large Margin Classifiers, 1999.
+
     C. Guo, G. Pleiss, Y. Sun, K. Weinberger, On calibration of modern neural networks, ICML, 2017.
 
     Examples

@@ -88,15 +88,15 @@ def out_of_fold(
     Parameters
     ----------
     estimator : classifier or regressor
-        One that takes unlabelled rows by the rule of :mod:`kernelweave.model_selection.semi_supervised`, or a
+        One that takes unlabelled rows by the rule of ``kernelweave.model_selection.semi_supervised``, or a
         supervised one, which gets the labelled rows only. It is cloned.
     X : array, sparse matrix or frame of shape (n_samples, n_features)
         Labelled and unlabelled rows.
     y : array-like of shape (n_samples,) or (n_samples, n_outputs)
         Labels, some of them missing; several columns of numbers only.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        An int means :class:`SemiSupervisedSplit` with so many parts; None five, or as many as there are labelled rows
-        or groups of them. Of other splitters, the labelled rows of the test parts are used.
+        An int means :class:`~kernelweave.SemiSupervisedSplit` with so many parts; None five, or as many as there are
+        labelled rows or groups of them. Of other splitters, the labelled rows of the test parts are used.
     method : {"auto", "predict", "predict_proba", "decision_function"}, default="auto"
         What to ask of the models. "auto": for classes probabilities, decision values or classes, the first of these
         that the estimator has; for numbers "predict".
@@ -108,8 +108,8 @@ def out_of_fold(
         For `fit`. Rows of weight zero take no part: they are neither trained on nor tested.
     groups : array-like of shape (n_samples,), default=None
         Rows of one group are held out together.
-    unlabeled : "auto", None or a scalar, default="auto"
-        What marks an unlabelled row, as in :func:`kernelweave.labels.partition`. Without effect on numbers.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row, as in :class:`~kernelweave.SSMKClassifier`. Without effect on numbers.
     n_jobs : int or None, default=None
         Number of processes among which joblib shares the folds.
     random_state : int, RandomState instance or None, default=None
@@ -123,7 +123,7 @@ def out_of_fold(
 
     See Also
     --------
-    SemiSupervisedSplit : The folds.
+    kernelweave.SemiSupervisedSplit : The folds.
     sklearn.model_selection.cross_val_predict : Where all rows are labelled.
 
     Examples

@@ -29,7 +29,7 @@ def labeled_scorer(scoring: str | Callable[..., Any] | None = None, *, unlabeled
     scoring : str, callable or None, default=None
         A scorer name of scikit-learn; a scorer ``(estimator, X, y)``; a metric whose first argument is called
         ``y_true``, for what `predict` returns; or None for the estimator's own ``score``.
-    unlabeled : "auto", None or a scalar, default="auto"
+    unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row. "auto": NaN, None and NA; and -1, if the fitted classifier does not have
         it among its `classes_`.
 

@@ -53,8 +53,8 @@ class SemiSupervisedSplit(BaseCrossValidator):
     target : {"auto", "classes", "numbers"}, default="auto"
         What y holds. "auto": numbers if the labelled y is continuous in scikit-learn's sense, otherwise
         classes. Say "numbers" if a regression target holds whole numbers only: -1 is then one of them.
-    unlabeled : "auto", None or a scalar, default="auto"
-        What marks an unlabelled row, as in :func:`kernelweave.labels.partition`.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row, as in :class:`~kernelweave.SSMKClassifier`.
     group_unlabeled : {"keep", "drop"}, default="keep"
         Whether unlabelled rows of held-out groups stay in the training part. "keep" estimates the error on
         groups whose rows were there without labels, "drop" that on groups never seen.

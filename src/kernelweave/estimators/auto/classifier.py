@@ -79,8 +79,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         None: those of the labelled rows. All candidates are tested in all folds where shares are given.
     class_weight : None, "balanced" or dict, default=None
         Weights of classes, in the candidates that take them and in the weights of the mixture.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     n_jobs : int, optional
         Candidates that are fitted at the same time; used where there is no ``max_time``.
     callback : callable, optional
@@ -129,7 +129,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Steps over the weights.
     n_features_in_ : int
         Number of columns of ``X``.
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if ``X`` had names.
 
     See Also
@@ -147,6 +147,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     References
     ----------
     L. Breiman. Stacked regressions. Machine Learning 24, 1996.
+
     P. Smyth, D. Wolpert. Linearly combining density estimators via stacking. Machine Learning 36, 1999.
 
     Examples

@@ -127,7 +127,7 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
 
         Returns
         -------
-        ndarray of shape (n_samples, n_features_out_)
+        ndarray of shape (n_samples, n_features_out)
             The features, in the precision of ``X``.
         """
         X = self._read_new_rows(X)
