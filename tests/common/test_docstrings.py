@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from ast import literal_eval
 from importlib import import_module
 from operator import attrgetter
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from common.estimators import cases, fitted
 from numpydoc.docscrape import NumpyDocString
-from numpydoc.validate import validate
+from numpydoc.validate import Validator, validate
 
 import kernelweave
 from kernelweave import LapSVMClassifier, SemiSupervisedCalibration, datasets, model_selection
@@ -134,6 +135,26 @@ def test_numpydoc_has_nothing_to_complain_about(path):
     assert [error for error in report["errors"] if error[0] not in ignored] == []
     # numpydoc leaves out parameters whose type has braces
     assert [entry.name for entry in NumpyDocString(report["docstring"])["Parameters"] if not entry.desc] == []
+
+
+@pytest.mark.parametrize("path", DOCSTRINGS)
+def test_defaults_are_those_of_the_signature(path):
+    thing = Validator._load_obj(path)
+    if isinstance(thing, property):
+        return
+    actual = {name: value.default for name, value in inspect.signature(thing).parameters.items()}
+    for entry in NumpyDocString(inspect.getdoc(thing))["Parameters"]:
+        for name in entry.name.split(", "):
+            default = actual[name.lstrip("*")]
+            assert read_default(entry.type) == ({} if repr(default) == "<factory>" else default), name
+
+
+def read_default(text):
+    """The default that a type such as 'int, default=5' names; empty where it names none."""
+    found = re.search(r", (?:default=(.+)|optional)$", text)
+    if found is None:
+        return inspect.Parameter.empty
+    return np.float64 if found[1] == "float64" else literal_eval(found[1] or "None")
 
 
 @pytest.mark.parametrize("thing, package", public_things().items(), ids=lambda value: value.__name__)

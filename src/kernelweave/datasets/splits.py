@@ -109,8 +109,10 @@ def split(
         Number of labelled rows.
     n_unlabeled : int or None, default=None
         Number of unlabelled rows; None means all that are left.
-    n_validation, n_test : int, default=0
-        Numbers of rows for validation and test.
+    n_validation : int, default=0
+        Number of rows for validation.
+    n_test : int, default=0
+        Number of rows for the test.
     stratify : bool, default=False
         Whether each part has the classes in their shares.
     random_state : int, sequence of int, numpy Generator or None, default=None

@@ -46,7 +46,7 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         Norm of the coefficients, as in :class:`CGBoostClassifier`.
     positive : bool, default=True
         Whether coefficients must not be negative; must be False with ``penalty="rkhs"``.
-    intercept : None
+    intercept : None, default=None
         There is none; the parameter exists for consistency with the other mixtures.
     pricing : {"stratified", "full"}, default="stratified"
         Which columns a round looks at; this and what follows as in :class:`CGBoostClassifier`.
@@ -152,8 +152,8 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             The training rows.
-        y : ignored
-            Part of the interface of scikit-learn.
+        y : object, default=None
+            Ignored; part of the interface of scikit-learn.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether.
 

@@ -44,8 +44,10 @@ class LabelMapDisplay:
         How certain each label is, for ``data_``.
     classes : sequence, optional
         The classes, in the order of their colours; None: labels are numbers.
-    doubtful_label, center_label : str, default="least certain" and "centre"
-        What the legend calls these rows.
+    doubtful_label : str, default="least certain"
+        What the legend calls rows with ``is_doubtful``.
+    center_label : str, default="centre"
+        What the legend calls rows with ``is_center``.
     axis_labels : (str, str), default=("", "")
         Names of the two axes.
     title : str, default=""

@@ -243,8 +243,8 @@ class OnColumns(Kernel):
         How to treat a row in which *all* these columns are NaN. ``"center"`` puts it at the mean of the kernel's
         feature space, where it says nothing about the label; a positive semi-definite kernel stays so. Rows in which
         only some of the columns are NaN raise an error: impute them.
-    source : str, optional
-        Name of the source in reports; the columns by default.
+    source : str, default=""
+        Name of the source in reports; ``""``: the columns.
 
     See Also
     --------

@@ -130,8 +130,8 @@ class SemiSupervisedSplit(BaseCrossValidator):
         ----------
         X : array-like of shape (n_samples, n_features)
             The rows; only their number is used.
-        y : array-like of shape (n_samples,)
-            Labels, some of them missing, as ``unlabeled`` says.
+        y : array-like of shape (n_samples,), default=None
+            Labels, some of them missing, as ``unlabeled`` says. They must be given.
         groups : array-like of shape (n_samples,), optional
             Rows of one group are held out together.
 

@@ -111,9 +111,11 @@ class FitState:
         Time since the solver started.
     phase : str
         What led to this point, in words: ``"newton"``, ``"columns added"``, ``"annealing at 0.25"``.
-    problem, n_problems : int, default=0 and 1
+    problem : int, default=0
         Which of the problems that are solved one after the other it is, from 0; such as one for each class.
-    details : mapping
+    n_problems : int, default=1
+        How many such problems there are.
+    details : mapping, default={}
         Further values, by method:
 
         - mixtures: ``n_columns`` in the working sets, ``tau`` (the largest score of a column), ``n_open`` (problems not
