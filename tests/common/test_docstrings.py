@@ -14,6 +14,13 @@ from numpydoc.validate import Validator, validate
 
 import kernelweave
 from kernelweave import LapSVMClassifier, SemiSupervisedCalibration, datasets, model_selection
+from kernelweave.estimators.cg_boost_path import CGBoostPath
+from kernelweave.inspection.comparison import Comparison
+from kernelweave.inspection.explanation import CombinedExplanation, Explanation
+from kernelweave.inspection.importance import ColumnImportance
+from kernelweave.kernels.diagnosis import KernelDiagnosis
+from kernelweave.kernels.expansion import KernelExpansion
+from kernelweave.solvers.result import Certificate
 
 SECTIONS = ["Parameters", "Attributes", "See Also", "Notes", "References", "Examples"]
 # Of numpydoc's checks, those that do not hold here, and why.
@@ -28,6 +35,17 @@ IGNORED_IN_CLASSES = {
     "SA01": "the relatives of a method are those of its class",
     "EX01": "the example of a class shows its methods",
 }
+# What public functions return and models keep. Users do not make these: fields are attributes, not parameters.
+RESULTS = (
+    Certificate,
+    CGBoostPath,
+    ColumnImportance,
+    CombinedExplanation,
+    Comparison,
+    Explanation,
+    KernelDiagnosis,
+    KernelExpansion,
+)
 
 
 def sections(estimator):
@@ -81,6 +99,14 @@ def check_attributes(model):
     assert kept <= documented <= kept | {"feature_names_in_"}
 
 
+@pytest.mark.parametrize("result", RESULTS, ids=lambda result: result.__name__)
+def test_every_field_of_a_result_is_described(result):
+    entries = NumpyDocString(inspect.getdoc(result))["Attributes"]
+    assert [entry.name for entry in entries if not entry.desc] == []
+    described = {name for entry in entries for name in entry.name.split(", ")}
+    assert set(inspect.signature(result).parameters) <= described
+
+
 # Docstrings of all public names, by numpydoc
 
 
@@ -105,8 +131,9 @@ def docstrings():
     A method that overrides another one may have the docstring of that.
     """
     found = {}
-    for thing in public_things():
-        found[f"{thing.__module__}.{thing.__qualname__}"] = False
+    for thing in (*public_things(), *RESULTS):
+        if thing not in RESULTS:
+            found[f"{thing.__module__}.{thing.__qualname__}"] = False
         for name in members(thing) if inspect.isclass(thing) else ():
             parents = [parent for parent in thing.__mro__ if name in vars(parent)]
             home = next((parent for parent in parents if vars(parent)[name].__doc__), parents[0])
@@ -133,8 +160,8 @@ def test_numpydoc_has_nothing_to_complain_about(path):
     report = validate(path)
     ignored = {**IGNORED, **IGNORED_IN_CLASSES} if DOCSTRINGS[path] else IGNORED
     assert [error for error in report["errors"] if error[0] not in ignored] == []
-    # numpydoc leaves out parameters whose type has braces
-    assert [entry.name for entry in NumpyDocString(report["docstring"])["Parameters"] if not entry.desc] == []
+    parsed = NumpyDocString(report["docstring"])  # numpydoc looks at no attributes, nor at types with braces
+    assert [entry.name for entry in parsed["Parameters"] + parsed["Attributes"] if not entry.desc] == []
 
 
 @pytest.mark.parametrize("path", DOCSTRINGS)

@@ -55,7 +55,7 @@ class LapSVMClassifier(KernelClassifier):
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, default=1000
-        Largest number of steps over the weights, as in :class:`MKLClassifier`; with one kernel it has no influence.
+        Largest number of steps, as in :class:`MKLClassifier`; one kernel takes one or two.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
     unlabeled : "auto", None or marker, default="auto"

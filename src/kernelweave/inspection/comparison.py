@@ -36,11 +36,13 @@ class Comparison:
         ``difference`` to the best with ``difference_low`` and ``difference_high``, ``rows`` on which it was tested,
         ``seconds``, ``size``, ``status``. Intervals are of 95 %.
     task : {"classes", "numbers"}
+        What was learned.
     best : str
         The learner of the smallest error among those tested on most rows.
     unlabeled_helped : PairedDifference or None
         Error (mean squared error) of learners that use labelled rows only, combined, less that of all.
     n_labeled, n_unlabeled : int
+        Numbers of labelled and unlabelled rows.
     is_complete : bool
         Whether all learners that could be fitted were tested on all rows; False where time was too short.
     status : Status
@@ -62,7 +64,13 @@ class Comparison:
         return f"{_choose(self)}; did the unlabelled rows help? {_judge_unlabeled(self)}."
 
     def to_frame(self) -> Any:
-        """Return the records as a pandas frame."""
+        """Return the records as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each record.
+        """
         import pandas as pd
 
         return pd.DataFrame(self.records)

@@ -42,6 +42,7 @@ class ColumnImportance:
     error : ErrorEstimate
         Of the model on the same rows with all columns as they are.
     task : {"classes", "numbers"}
+        What is predicted.
     not_tried : list of str
         Names for which there was no time.
     """
@@ -52,7 +53,13 @@ class ColumnImportance:
     not_tried: list[str]
 
     def to_frame(self) -> Any:
-        """Return the records as a pandas frame."""
+        """Return the records as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each record.
+        """
         import pandas as pd
 
         return pd.DataFrame(self.records)

@@ -25,7 +25,7 @@ class KernelWeightsDisplay:
     names : sequence of str, length n_kernels
         Names of the kernels.
     shares : array-like of shape (n_kernels,)
-        Their shares; not negative, with the sum 1.
+        Their shares, which sum to 1.
     sources : sequence of str, optional
         Which part of the data each kernel looks at.
     weights, columns : array-like of shape (n_kernels,), optional

@@ -138,7 +138,8 @@ class SemiSupervisedSplit(BaseCrossValidator):
         Yields
         ------
         train : ndarray of shape (n_trained,)
-            Row numbers, ascending: labelled rows of the other test parts, and unlabelled rows.
+            Row numbers, ascending: all rows but those of the test part, and with ``group_unlabeled="drop"`` all of
+            other groups.
         test : ndarray of shape (n_tested,)
             Numbers of labelled rows.
         """
