@@ -5,12 +5,13 @@ import re
 from ast import literal_eval
 from importlib import import_module
 from operator import attrgetter
+from pydoc import locate
 
 import numpy as np
 import pytest
 from common.estimators import cases, fitted
 from numpydoc.docscrape import NumpyDocString
-from numpydoc.validate import Validator, validate
+from numpydoc.validate import validate
 
 import kernelweave
 from kernelweave import LapSVMClassifier, SemiSupervisedCalibration, datasets, model_selection
@@ -166,7 +167,7 @@ def test_numpydoc_has_nothing_to_complain_about(path):
 
 @pytest.mark.parametrize("path", DOCSTRINGS)
 def test_defaults_are_those_of_the_signature(path):
-    thing = Validator._load_obj(path)
+    thing = locate(path)
     if isinstance(thing, property):
         return
     actual = {name: value.default for name, value in inspect.signature(thing).parameters.items()}

@@ -128,7 +128,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     See Also
     --------
     MKLClassifier : A support vector machine with a learned sum of kernels.
-    LabelMapDisplay : Draws rows in the plane of the projections.
+    LabelMapDisplay : Draws rows in the plane by the learned kernel.
     sklearn.discriminant_analysis.LinearDiscriminantAnalysis : Without kernels.
 
     Notes
