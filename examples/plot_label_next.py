@@ -57,9 +57,9 @@ figure.suptitle("The first ten rows that the model asks for", fontsize=11)
 plt.show()
 
 # %%
-# Four rounds, three starts; the thin lines are single runs and the thick ones their means.
+# Three rounds, three starts; the thin lines are single runs and the thick ones their means.
 
-ROUNDS = 4
+ROUNDS = 3
 
 
 def run(seed, ask):

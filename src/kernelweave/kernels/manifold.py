@@ -43,10 +43,11 @@ from .graph import EDGE_WEIGHTS, METRICS, kernel_neighbor_graph, neighbor_graph,
 from .graph import laplacian as graph_laplacian
 from .nystroem import AnchorFeatures, anchored, solve_lower
 from .pointwise import RBF, Precomputed, _as_floats
-from .sharing import bind_once, kept_block, once
+from .sharing import bind_once, keep_part, kept_array, once
 
 MAX_EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
 N_LANDMARKS = 1000  # "auto": above, so many rows are drawn
+DEFORMED = "deformed features"
 MANIFOLD_CONSTRAINTS = {
     "n_neighbors": COUNT,
     "degree": COUNT,
@@ -93,6 +94,12 @@ class ManifoldKernel(Kernel):
         takes memory for an ``n_rows x n_rows`` matrix. Fewer: the base is replaced by its Nystroem approximation;
         memory is ``n_rows x n_landmarks``, and a prediction costs ``n_landmarks`` values of the base kernel.
         ``"auto"``: all of up to 2000 rows, else 1000.
+
+    See Also
+    --------
+    manifold_family : Deformed kernels for several bases, graphs and ratios.
+    ClusterKernel : Uses the eigenvectors of the base instead of a graph.
+    LapSVMClassifier : A support vector machine with one deformed kernel.
 
     Notes
     -----
@@ -146,7 +153,6 @@ class ManifoldKernel(Kernel):
         return (self.metric == "kernel" or self.ratio == 0) and self.base.allows_missing
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Bind the base, build the graph and deform."""
         return self.bind_together([self], X, [rng], sample_weight)[0]
 
     @classmethod
@@ -157,7 +163,7 @@ class ManifoldKernel(Kernel):
         rngs: Sequence[np.random.Generator],
         sample_weight: np.ndarray | None = None,
     ) -> list[BoundKernel]:
-        """Bind several, each base, graph and quadratic form once; what is shared draws from the first one's ``rng``."""
+        # Each base, graph and quadratic form is computed once; what is shared draws from the first one's generator.
         bound: dict[int, BoundKernel] = {}
         families: dict[tuple[Kernel, int], list[int]] = {}
         for p, kernel in enumerate(kernels):
@@ -221,6 +227,35 @@ def manifold_family(
 
     In a library they share bound bases, graphs and quadratic forms: a further ratio costs one Cholesky factorisation.
 
+    Parameters
+    ----------
+    base : Kernel or sequence of Kernel, optional
+        The kernels to deform.
+    ratios : sequence of float, default=(1.0,)
+        Costs of variation along the graph.
+    n_neighbors : sequence of int, default=(20, 50)
+        Numbers of neighbours in the graph.
+    degrees : sequence of int, default=(2, 5)
+        Powers of the Laplacian.
+    metric : {"euclidean", "cosine", "kernel"}, default="euclidean"
+        Distance between rows; this and what follows as in :class:`ManifoldKernel`.
+    edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
+        Weights of the edges.
+    laplacian : {"normalized", "unnormalized"}, default="normalized"
+        Laplacian of the graph.
+    n_landmarks : "auto", int or None, default="auto"
+        Rows that the functions of each base are spanned by.
+
+    Returns
+    -------
+    list of ManifoldKernel
+        Bases vary slowest, ratios fastest.
+
+    See Also
+    --------
+    ManifoldKernel : One of them.
+    rbf_family : Bases of several widths.
+
     Examples
     --------
     >>> from kernelweave import RBF, manifold_family
@@ -258,15 +293,18 @@ class BoundManifold(BoundKernel):
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
         """Return inner products of deformed features; exactly symmetric where rows and columns are the same."""
-        kept = kept_block(self, self._evaluate)
-        return self._evaluate(rows, cols) if kept is None else np.array(kept[rows][:, cols])
+        kept, numbers = self._deformed(), np.arange(self.n_rows)
+        if rows is cols or np.array_equal(numbers[rows], numbers[cols]):
+            half = self._deform(self.Z[rows]) if kept is None else kept[rows]
+            return half @ half.T
+        return self._inner(self.Z[rows], self.Z[cols]) if kept is None else kept[rows] @ kept[cols].T
 
-    def _evaluate(self, rows: Rows, cols: Rows) -> np.ndarray:
-        left = self.Z[rows]
-        if rows is cols or np.array_equal(np.arange(self.n_rows)[rows], np.arange(self.n_rows)[cols]):
-            half = solve_lower(self.root, left.T)
-            return half.T @ half
-        return self._inner(left, self.Z[cols])
+    def _deformed(self) -> np.ndarray | None:
+        """Return the deformed features of all rows, shape (n_rows, n_anchors), where fits share them."""
+        return kept_array(DEFORMED, self, self.Z.size, lambda: self._deform(self.Z))
+
+    def _deform(self, Z: np.ndarray) -> np.ndarray:
+        return solve_lower(self.root, Z.T).T
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Return inner products of the deformed features of new rows and of bound rows."""
@@ -274,10 +312,16 @@ class BoundManifold(BoundKernel):
 
     def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
         """Multiply by the features one after the other: no pair of rows is evaluated."""
+        kept = self._deformed()
+        if kept is not None:
+            return kept[rows] @ (kept.T @ V)
         return self.Z[rows] @ self._smooth(self.Z.T @ V)
 
     def diag(self) -> np.ndarray:
         """Return the squared lengths of the deformed features."""
+        kept = self._deformed()
+        if kept is not None:
+            return np.einsum("ij,ij->i", kept, kept)
         parts = [self._squared_lengths(self.Z[rows]) for rows in batches(self.n_rows, 2 * self.Z.shape[1])]
         return np.concatenate(parts) if parts else np.empty(0)
 
@@ -293,16 +337,20 @@ class BoundManifold(BoundKernel):
 
     def factor(self) -> np.ndarray | None:
         """Return the deformed features where they are at most half as many as the rows."""
-        return None if self.rank is None else solve_lower(self.root, self.Z.T).T
+        return None if self.rank is None else self._deform(self.Z)
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray]:
         """Return the base at the anchors, and the coefficients there that give the same function."""
-        deformed = self._smooth(self.Z.T @ coef)
-        return self.features.base, solve_lower(self.features.root, deformed, transposed=True)
+        kept = self._deformed()
+        half = solve_lower(self.root, self.Z.T @ coef) if kept is None else kept.T @ coef
+        smooth = solve_lower(self.root, half, transposed=True)
+        return self.features.base, solve_lower(self.features.root, smooth, transposed=True)
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Keep the features of some rows."""
-        return BoundManifold(self.features, self.Z[rows], self.root)
+        part = BoundManifold(self.features, self.Z[rows], self.root)
+        keep_part(DEFORMED, self, part, lambda kept: kept[rows])
+        return part
 
     def _inner(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if len(left) <= len(right):  # two triangular solves for the few are cheaper than one for each
@@ -313,8 +361,8 @@ class BoundManifold(BoundKernel):
         return solve_lower(self.root, solve_lower(self.root, B), transposed=True)
 
     def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
-        half = solve_lower(self.root, Z.T)
-        return np.einsum("ij,ij->j", half, half)
+        half = self._deform(Z)
+        return np.einsum("ij,ij->i", half, half)
 
 
 def _factor_deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:
