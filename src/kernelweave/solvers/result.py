@@ -112,7 +112,10 @@ class FitState:
     phase : str
         What led to this point, in words: ``"newton"``, ``"columns added"``, ``"annealing at 0.25"``.
     problem, n_problems : int
-        Which of the problems that are solved one after the other it is, from 0; such as one for each class.
+        Which of the problems that are solved one after the other it is, from 0; such as one for each class, or for
+        each cost along a path.
+    max_steps : int or None
+        The largest number of states of this problem; None where there is no limit.
     details : mapping
         Further values, by method:
 
@@ -143,6 +146,7 @@ class FitState:
     phase: str
     problem: int = 0
     n_problems: int = 1
+    max_steps: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property

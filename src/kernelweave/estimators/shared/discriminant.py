@@ -174,11 +174,12 @@ def _solve(scatter: Scatter, options: DiscriminantOptions) -> tuple[Discriminant
     """Return the solution with learned weights or that with equal ones, and whether it is the latter."""
     stack = scatter.plain_stack if options.scatter == "within" else scatter.stack
     if options.weighting == "uniform":
-        return _solve_uniform(stack, scatter, options), True
-    learned = _solve_on(stack, scatter, options)
+        return _solve_uniform(stack, scatter, options, 0, 1), True
+    n_problems = 2 if options.weighting == "auto" else 1
+    learned = _solve_on(stack, scatter, options, 0, n_problems)
     if options.weighting == "learned" or learned.status is Status.CALLBACK:
         return learned, False
-    uniform = _solve_uniform(stack, scatter, options)
+    uniform = _solve_uniform(stack, scatter, options, 1, n_problems)
     by_learned, by_uniform = (
         scatter.left_out_errors(*_read_regression(result, scatter, options)) for result in (learned, uniform)
     )
@@ -196,7 +197,9 @@ def _solve(scatter: Scatter, options: DiscriminantOptions) -> tuple[Discriminant
     return replace(chosen, n_cholesky=learned.n_cholesky + uniform.n_cholesky), is_uniform
 
 
-def _solve_uniform(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
+def _solve_uniform(
+    stack: KernelStack, scatter: Scatter, options: DiscriminantOptions, problem: int, n_problems: int
+) -> DiscriminantResult:
     """Return the solution with equal weights, as if they had been learned.
 
     The weight beside which a ridge is learned is that of each kernel: a small ridge, for kernels of which all are of
@@ -205,18 +208,24 @@ def _solve_uniform(stack: KernelStack, scatter: Scatter, options: DiscriminantOp
     """
     n_kernels, n_unlabeled = len(stack), scatter.sample.partition.n_unlabeled
     n_pooled = n_kernels if options.ridge is not None or n_unlabeled else 1
-    result = _solve_on(pool_kernels(stack, n_pooled), scatter, options)
+    result = _solve_on(pool_kernels(stack, n_pooled), scatter, options, problem, n_problems)
     return replace(result, x=np.append(result.x[:-1], np.repeat(result.x[-1] / n_pooled, n_kernels)))
 
 
-def _solve_on(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
+def _solve_on(
+    stack: KernelStack, scatter: Scatter, options: DiscriminantOptions, problem: int, n_problems: int
+) -> DiscriminantResult:
+    """Return the solution on a stack; it is one of several problems that are solved one after the other."""
+
     def on_step(state: FitState) -> bool:
         if options.verbose:
             announce(
                 f"{options.owner}: step {state.iteration}, objective {state.objective:.6g}, relative gap "
                 f"{state.relative_gap:.2e}, {state.seconds:.1f} s"
             )
-        return bool(options.callback(state)) if options.callback is not None else False
+        if options.callback is None:
+            return False
+        return bool(options.callback(replace(state, problem=problem, n_problems=n_problems)))
 
     limits: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "callback": on_step}
     if options.scatter == "within":

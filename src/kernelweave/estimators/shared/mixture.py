@@ -160,6 +160,8 @@ class MixturePath:
     ----------
     masters : list of Master
         The restricted problems of the last fit, from which the next one starts; none: it starts without columns.
+    place : (int, int)
+        Which fit is the next one, and of how many; callbacks are told.
     """
 
     def __init__(
@@ -177,6 +179,7 @@ class MixturePath:
         scale = options.formulation.scales(bound, self.labeled, sample.weight, options.column_scale)
         self.scale = np.where(np.tile(centers.is_center, n_kernels), scale, np.inf)
         self.masters: list[Master] = []
+        self.place = (0, 1)
 
     def solve(self, problems: Sequence[MarginRows]) -> MixtureFit:
         """Fit the mixture for the margins of each output; the caller warns if need be."""
@@ -193,7 +196,8 @@ class MixturePath:
     def solve_columns(self, problems: Sequence[MarginRows]) -> list[ColumnResult]:
         """Return the columns of each output, and their coefficients, for its margins."""
         self._set_problems(problems)
-        options, curve, callback = self.options, None, self.options.callback
+        options, curve = self.options, None
+        callback: Any = None if options.callback is None else self._report
         if self.validation is not None:
             callback = curve = ValidationCurve(self.bound, self.validation, self._means, self.scale, callback)
         with progress(options.verbose, options.owner, callback) as hook:
@@ -220,6 +224,11 @@ class MixturePath:
             curve.replace_best([exact_solution(*best, self._fetch, seconds) for best in curve.best])
             results = curve.best_results(results)
         return results
+
+    def _report(self, state: FitState) -> object:
+        assert self.options.callback is not None
+        problem, n_problems = self.place
+        return self.options.callback(replace(state, problem=problem, n_problems=n_problems))
 
     def _set_problems(self, problems: Sequence[MarginRows]) -> None:
         """Give the masters new costs; begin without columns where a full working set would never change again."""

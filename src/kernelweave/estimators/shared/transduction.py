@@ -347,7 +347,7 @@ def train_machines(
     parts = [[machine] for machine in machines] if options.machine.has_own_weights else [machines]
     results = []
     for k, part in enumerate(parts):
-        report = None if on_step is None else partial(report_problem, on_step, k, len(parts))
+        report = None if on_step is None else partial(report_problem, on_step, k, len(parts), 1 + len(starts))
         results.append(best_descent(stack, part, options, starts, report))
     return results
 
@@ -401,9 +401,12 @@ def best_descent(
     return replace(best, n_solves=sum(result.n_solves for result in results))
 
 
-def report_problem(on_step: Callable[[FitState], bool], problem: int, n_problems: int, state: FitState) -> bool:
-    """Pass a state on, with the number of the problem that it belongs to."""
-    return on_step(replace(state, problem=problem, n_problems=n_problems))
+def report_problem(
+    on_step: Callable[[FitState], bool], problem: int, n_problems: int, n_descents: int, state: FitState
+) -> bool:
+    """Pass a state on, with the number of the problem that it belongs to; its descents share a limit of steps."""
+    max_steps = None if state.max_steps is None else n_descents * state.max_steps
+    return on_step(replace(state, problem=problem, n_problems=n_problems, max_steps=max_steps))
 
 
 def report_step(options: MachineOptions, state: FitState) -> bool:
