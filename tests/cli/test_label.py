@@ -3,6 +3,7 @@ import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -221,6 +222,22 @@ def test_a_table_may_come_through_a_pipe_if_the_output_is_named(table, tmp_path)
     done = subprocess.run(command, input=table.read_bytes(), cwd=tmp_path, capture_output=True, check=False)
     assert done.returncode == 0
     assert len(read(tmp_path / "out.csv")) == N + 1
+
+
+def test_predict_out_of_time_says_so_and_writes_nothing(table, tmp_path, capsys):
+    pytest.importorskip("skops")
+    assert run("label", table, "--target", "y", "--learner", "harmonic", "--model", tmp_path / "m.skops") == 0
+    other = tmp_path / "other.csv"
+    other.write_bytes(table.read_bytes())
+    before = sorted(tmp_path.iterdir())
+    predict = ("predict", tmp_path / "m.skops", other, "--time-limit")
+    assert run(*predict, "1e-9") == EXIT_CODES[ErrorCode.OUT_OF_TIME]
+    said = capsys.readouterr().err
+    assert re.search(r"The time limit of 1e-09 s was reached after 0 of \d+ rows; nothing was written\. Raise", said)
+    assert sorted(tmp_path.iterdir()) == before
+    assert run(*predict, "-1") == EXIT_CODES[ErrorCode.BAD_OPTION]
+    assert run(*predict, "1000", "--quiet") == 0
+    assert len(read(tmp_path / "other.predicted.csv")) == N + 1
 
 
 def test_predict_refuses_a_number_that_is_too_large(table, tmp_path, capsys):

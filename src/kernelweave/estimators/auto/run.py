@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -135,7 +134,8 @@ def run_search(
     n_fits = len(candidates) * (1 + sum(map(len, repeats)))
     callback, open_task = open_search(options.callback, n_fits)
     started = time.perf_counter()
-    with show_progress(bar=options.verbose == 1) if options.verbose else nullcontext(_show_nothing) as show:
+    is_bar, lines = options.verbose == 1, options.verbose > 0
+    with show_progress(bar=is_bar, lines=lines, limit=options.max_time) as show:
 
         def on_step(text: str, share: float) -> bool:
             show(options.owner, share, text)
@@ -154,10 +154,6 @@ def run_search(
             found = try_candidates(candidates, sample, repeats, int(rng.integers(2**31)), search)
         show(options.owner, 1.0, f"{len(found.trials)} candidates tried")
     return found
-
-
-def _show_nothing(title: str, share: float, detail: str = "") -> None:
-    """Show nothing."""
 
 
 def in_the_running(trials: Sequence[Trial], n_labeled: int) -> list[int]:

@@ -170,10 +170,10 @@ def try_candidates(
             if options.race:
                 state.trials = end_race(state.trials, options.losses)
             if repeats:
-                state.finish_folds(repeats[0][N_RACING_FOLDS:], 0.5)
-            for folds in repeats[1:]:
+                state.finish_folds(repeats[0][N_RACING_FOLDS:], 0.5, 0.8 if len(repeats) > 1 else 1.0)
+            for k, folds in enumerate(repeats[1:]):
                 before = options.weigh(state.trials)
-                state.finish_folds(folds, 0.8)
+                state.finish_folds(folds, *(0.8 + 0.2 * (k + end) / len(repeats[1:]) for end in (0, 1)))
                 if np.abs(options.weigh(state.trials) - before).sum() <= MAX_MOVED:
                     break
         except (KeyboardInterrupt, _InterruptedError):
@@ -255,8 +255,8 @@ class _Search:
         names = [_name_fit(candidate), *(_name_fit(candidate, k) for k in range(len(self.first_folds)))]
         return {name: self.options.open_task(name) for name in names}.__getitem__
 
-    def finish_folds(self, folds: Sequence[Fold], share: float) -> None:
-        """Predict further folds with the candidates in the race, as far as time allows."""
+    def finish_folds(self, folds: Sequence[Fold], first: float, last: float) -> None:
+        """Predict further folds with the candidates in the race, as far as time allows; from one share to another."""
         for k, trial in enumerate(self.trials):
             expected = len(folds) * FOLD_SHARE * trial.fitted.seconds
             if trial.is_out or not folds or not trial.values:
@@ -264,7 +264,7 @@ class _Search:
             if not self.clock.allows(expected):
                 self.is_late = True
                 continue
-            self._report(f"cross-validating {trial.candidate.name}", share + 0.3 * k / len(self.trials))
+            self._report(f"cross-validating {trial.candidate.name}", first + (last - first) * k / len(self.trials))
             try:
                 self.trials[k] = add_folds(trial, self.sample, folds, self.options)
             except FAILURES as error:

@@ -39,7 +39,7 @@ from .centers import Centers
 from .early_stopping import Validation, ValidationCurve
 from .formulation import TOLERANCES, Formulation, diagonals
 from .outcome import summarize, warn_unless_converged
-from .progress import announce, progress
+from .progress import announce, follow_fit, number_problem
 from .records import Records
 
 SCALE_ADVICE = "Scale the features or lower C, or accept the certified gap."
@@ -197,10 +197,10 @@ class MixturePath:
         """Return the columns of each output, and their coefficients, for its margins."""
         self._set_problems(problems)
         options, curve = self.options, None
-        callback: Any = None if options.callback is None else self._report
+        callback: Any = number_problem(options.callback, *self.place)
         if self.validation is not None:
             callback = curve = ValidationCurve(self.bound, self.validation, self._means, self.scale, callback)
-        with progress(options.verbose, options.owner, callback) as hook:
+        with follow_fit(options.verbose, options.owner, callback, _describe_round, max_time=options.max_time) as hook:
             try:
                 results = generate_columns(
                     self.masters,
@@ -224,11 +224,6 @@ class MixturePath:
             curve.replace_best([exact_solution(*best, self._fetch, seconds) for best in curve.best])
             results = curve.best_results(results)
         return results
-
-    def _report(self, state: FitState) -> object:
-        assert self.options.callback is not None
-        problem, n_problems = self.place
-        return self.options.callback(replace(state, problem=problem, n_problems=n_problems))
 
     def _set_problems(self, problems: Sequence[MarginRows]) -> None:
         """Give the masters new costs; begin without columns where a full working set would never change again."""
@@ -314,6 +309,13 @@ class MixturePath:
             status = Status.PRECISION
         certificate = Certificate(gap, objective, result.certificate.kind, scope=self.scope)
         return replace(result, objective=objective, certificate=certificate, status=status)
+
+
+def _describe_round(state: FitState) -> str:
+    return (
+        f"round {state.iteration}, {state.details['n_columns']} columns, objective {state.objective:.6g}, relative gap "
+        f"{state.relative_gap:.2e}"
+    )
 
 
 def kernel_usage(expansion: KernelExpansion, library: BoundLibrary, penalties: np.ndarray) -> Records:
