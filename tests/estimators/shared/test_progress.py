@@ -142,7 +142,7 @@ def test_the_remaining_time_follows_the_share_and_never_exceeds_the_limit(limit,
     clock.now = 12.0  # it counts down between two steps
     assert left.seconds == pytest.approx(min(90.0, (limit or 1e9) - 10.0) - 2.0)
     clock.now = 500.0
-    assert left.seconds == 0.0 or limit == 1000.0
+    assert str(left) == ""  # it took longer than was thought
     left.update(1.0)
     assert str(left) == ""
 

@@ -135,7 +135,7 @@ def run_search(
     callback, open_task = open_search(options.callback, n_fits)
     started = time.perf_counter()
     is_bar, lines = options.verbose == 1, options.verbose > 0
-    with show_progress(bar=is_bar, lines=lines, limit=options.max_time) as show:
+    with show_progress(options.owner, bar=is_bar, lines=lines, limit=options.max_time) as show:
 
         def on_step(text: str, share: float) -> bool:
             show(options.owner, share, text)

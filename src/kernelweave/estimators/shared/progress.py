@@ -18,7 +18,7 @@ from ...solvers.result import FitState
 
 SECONDS_BETWEEN_LINES = 1.0  # of a fit with verbose=1, where there is no terminal
 MIN_SECONDS, MIN_SHARE = 1.0, 0.01  # of the work, before which nothing is said of the time that is left
-BAR_WIDTH = 20
+BAR_WIDTH = 14  # leaves 40 of 80 columns to the text
 
 Hook = Callable[[FitState], object]
 
@@ -56,11 +56,12 @@ class RemainingTime:
 
     @property
     def seconds(self) -> float | None:
-        """Seconds that are left; None where that is not known."""
+        """Seconds that are left; None where that is not known, as when the estimate was too short."""
         if self._end is None:
             return None
         ends = [self._end] if self.limit is None else [self._end, self._started + self.limit]
-        return max(0.0, min(ends) - time.monotonic())
+        seconds = min(ends) - time.monotonic()
+        return seconds if seconds > 0.0 else None
 
     def __str__(self) -> str:
         seconds = self.seconds
@@ -107,7 +108,7 @@ def follow_fit(
         return
     measure, done = measure or _GapShare(), 0.0
     seconds = SECONDS_BETWEEN_LINES if verbose == 1 else 0.0
-    with show_progress(bar=verbose == 1, seconds_between_lines=seconds, limit=max_time) as show:
+    with show_progress(title, bar=verbose == 1, seconds_between_lines=seconds, limit=max_time) as show:
 
         def hook(state: FitState) -> bool:
             nonlocal done
@@ -146,6 +147,7 @@ def fraction_done(first_gap: float, gap: float, target: float) -> float:
 
 @contextmanager
 def show_progress(
+    title: str = "",
     *,
     bar: bool = True,
     keep_bar: bool = True,
@@ -157,6 +159,8 @@ def show_progress(
 
     Parameters
     ----------
+    title : str
+        What a bar says before the first step.
     bar : bool
         Whether to show a bar on a terminal.
     keep_bar : bool
@@ -174,14 +178,14 @@ def show_progress(
         yield _make_line_printer(seconds_between_lines, left) if lines and sys.stderr is not None else _show_nothing
         return
     with rich_bar:
-        task = rich_bar.add_task("", total=1.0, detail="", left=left)
+        task = rich_bar.add_task(title, total=1.0, left=left)
 
         def show(title: str, share: float, detail: str = "", seconds_left: float | None = None) -> None:
             left.update(share, seconds_left)
-            rich_bar.update(task, description=title, completed=share, detail=detail)
+            rich_bar.update(task, description=_join(title, detail), completed=share)
 
         yield show
-        show(rich_bar.tasks[task].description, 1.0, rich_bar.tasks[task].fields["detail"])
+        show(rich_bar.tasks[task].description, 1.0)
 
 
 def _show_nothing(title: str, share: float, detail: str = "", seconds_left: float | None = None) -> None:
@@ -197,17 +201,12 @@ def _make_bar(keep: bool) -> Any:
     except ImportError:
         return None
 
-    def text(value: str, **how: Any) -> TextColumn:
-        return TextColumn(f"{{task.{value}}}", markup=False, table_column=Column(no_wrap=True, **how))
-
-    shrinking: dict[str, Any] = {"overflow": "ellipsis", "ratio": 1}
     return Progress(
-        text("description"),
         BarColumn(BAR_WIDTH),
         TextColumn("{task.percentage:>3.0f}%"),
-        text("fields[detail]", **shrinking),
+        TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True, overflow="ellipsis", ratio=1)),
         TimeElapsedColumn(),
-        text("fields[left]"),
+        TextColumn("{task.fields[left]}", markup=False, table_column=Column(no_wrap=True)),
         console=Console(stderr=True, highlight=False),
         transient=not keep,
         expand=True,
@@ -224,6 +223,10 @@ def _make_line_printer(seconds_between_lines: float, left: RemainingTime) -> Sho
         if share >= 1.0 or now - last >= seconds_between_lines:
             last = now
             figures = ", ".join(filter(None, (detail, str(left))))
-            print(f"{share:4.0%}  {title}{': ' if figures else ''}{figures}", file=sys.stderr, flush=True)
+            print(f"{share:4.0%}  {_join(title, figures)}", file=sys.stderr, flush=True)
 
     return show
+
+
+def _join(title: str, detail: str) -> str:
+    return f"{title}: {detail}" if detail else title
