@@ -27,7 +27,7 @@ from ..persistence import load_with_about, pack, require_skops
 from . import options as asked
 from .display import as_json, print_json, print_note, show_report, show_stages
 from .harmless import harmless
-from .options import LEARNING, OUTPUT, option
+from .options import OUTPUT, option
 from .page import check_packages, learned_page, name_page
 from .reading import Given, describe_run, number_rows, read_given, read_tables
 from .streams import as_text, mark_work_done
@@ -142,7 +142,7 @@ def predict(
     tables: asked.Tables,
     id_column: asked.Ids = None,
     time_limit: Annotated[
-        float | None, option("Stop after about so long; nothing is written then.", LEARNING, metavar="SECONDS")
+        float | None, option("Stop after about so long, without writing.", OUTPUT, metavar="SECONDS")
     ] = None,
     output: Output = None,
     quiet: asked.Quiet = False,

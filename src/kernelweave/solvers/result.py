@@ -95,6 +95,9 @@ class SolverResult:
 class FitState:
     """State passed to every callback after each step of a fit; a true return value stops the fit.
 
+    Callbacks of scikit-learn (``set_callbacks``, from version 1.9 on) find it as ``metadata["state"]`` at the end of a
+    task ``"step"``.
+
     Attributes
     ----------
     iteration : int
