@@ -37,7 +37,7 @@ def show_stages(*, is_quiet: bool = False, time_limit: float | None = None) -> I
     with warnings.catch_warnings(), bar as show:
         # The name is looked up for each warning: beneath a bar, standard error prints above it.
         warnings.showwarning = lambda message, *_, **__: print_note(str(message))
-        yield show
+        yield lambda title, share, *figures: show(harmless(title), share, *figures)  # columns have names, too
 
 
 def print_note(text: str) -> None:

@@ -276,10 +276,8 @@ def _show_cells(time_limit: float | None, is_quiet: bool) -> Iterator[Callable[[
         show("computing cells", 0.0)
 
         def watch(state: Progress) -> None:
-            title, detail = (
-                f"{state.record['paper']} {state.record['item']}",
-                f"{state.n_done} of {state.n_total} cells",
-            )
+            title = f"{state.record['paper']} {state.record['item']}"
+            detail = f"{state.n_done} of {state.n_total} cells"
             show(title, state.n_done / state.n_total, detail, state.remaining)
             is_late = time_limit is not None and time.perf_counter() - started > time_limit
             if is_late and state.n_done < state.n_total:
