@@ -143,8 +143,9 @@ class Counting:
 
 def test_the_fit_of_a_candidate_can_be_sent_to_another_process():
     owner = AutoKernelClassifier().set_callbacks(Counting())
-    context = owner._init_callback_context(max_subtasks=1).subcontext("SVM")
-    owner._fit_tasks = bridge.FitTasks(owner, {"X": X})
+    root = owner._init_callback_context(max_subtasks=1)
+    context = root.subcontext("SVM")
+    owner._fit_tasks = bridge.FitTasks(owner, root, {"X": X}, has_steps=True)
     sent = pickle.loads(pickle.dumps(SubFit(context, owner)))
     assert vars(sent.owner._fit_tasks) == {}  # no rows
     model = RKDAClassifier(PAIR)

@@ -18,7 +18,7 @@ from ...kernels.library import KernelLibrary
 from ...kernels.short_text import short_lists, short_repr
 from ...parameters import Constraint, check_parameters
 from ...solvers.result import Status
-from .callbacks import CallbackSupport, running_hook, with_tasks
+from .callbacks import CallbackSupport, with_tasks
 from .fit_html import describe_fit
 from .sample import Rows, Sample
 
@@ -38,7 +38,7 @@ class KernelEstimator(BaseEstimator, CallbackSupport):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        if "fit" in vars(cls):
+        if "fit" in cls.__dict__:
             cls.fit = with_tasks(cls.fit)
 
     @property
@@ -128,8 +128,13 @@ class KernelEstimator(BaseEstimator, CallbackSupport):
         check_parameters(type(self).__name__, self._parameters(), self._constraints)
 
     def _parameters(self) -> dict[str, Any]:
-        """Return the value of every declared parameter, those too that a subclass fixes."""
-        return {name: getattr(self, name) for name in self._constraints} | running_hook(self)
+        """Return the value of every declared parameter, those too that a subclass fixes.
+
+        In a fit with callbacks of scikit-learn, ``callback`` calls them, too.
+        """
+        params = {name: getattr(self, name) for name in self._constraints}
+        tasks = vars(self).get("_fit_tasks")
+        return params if tasks is None else params | tasks.as_parameter()
 
     def _rng(self) -> np.random.Generator:
         return random_generator(self.random_state)

@@ -42,36 +42,29 @@ def with_tasks(fit: Callable[..., Any]) -> Callable[..., Any]:
     run = with_callbacks(functools.partial(_fit_with_tasks, fit))
 
     @functools.wraps(fit)
-    def reporting_fit(estimator: Any, *args: Any, **kwargs: Any) -> Any:
-        attributes = vars(estimator)
-        is_followed = "_skl_callbacks" in attributes or "_parent_callback_ctx" in attributes
-        if not is_followed or "_fit_tasks" in attributes:  # the latter in a subclass whose fit calls this one
-            return fit(estimator, *args, **kwargs)
-        return run(estimator, *args, **kwargs)
+    def reporting_fit(self: Any, *args: Any, **kwargs: Any) -> Any:
+        is_followed = "_skl_callbacks" in vars(self) or "_parent_callback_ctx" in vars(self)
+        if not is_followed or "_fit_tasks" in vars(self):  # the latter in a subclass whose fit calls this one
+            return fit(self, *args, **kwargs)
+        return run(self, *args, **kwargs)
 
     return reporting_fit
 
 
-def _fit_with_tasks(fit: Callable[..., Any], estimator: Any, *args: Any, **kwargs: Any) -> Any:
-    given = inspect.signature(fit).bind(estimator, *args, **kwargs).arguments
-    tasks = estimator._fit_tasks = FitTasks(estimator, given)
+def _fit_with_tasks(fit: Callable[..., Any], self: Any, *args: Any, **kwargs: Any) -> Any:
+    """Run the method ``fit`` of an estimator as a tree of tasks."""
+    given = inspect.signature(fit).bind(self, *args, **kwargs).arguments
+    is_iterative = "callback" in self._constraints
+    root = self._init_callback_context(max_subtasks=2 if is_iterative else 0)
+    tasks = FitTasks(self, root, given, has_steps=is_iterative and "_skl_callbacks" in vars(self))
     try:
+        self._fit_tasks = tasks
         tasks.start()
-        fit(estimator, *args, **kwargs)
+        fit(self, *args, **kwargs)
         tasks.finish()
     finally:
-        vars(estimator).pop("_fit_tasks", None)
-    return estimator
-
-
-def running_hook(estimator: Any) -> dict[str, Any]:
-    """Return the parameter ``callback`` of a fit that reports its tasks; nothing in other fits.
-
-    One that is no function is left to the check of the parameters.
-    """
-    tasks = vars(estimator).get("_fit_tasks")
-    is_usable = tasks is not None and tasks.is_iterative and (tasks.callback is None or callable(tasks.callback))
-    return {"callback": tasks} if is_usable else {}
+        vars(self).pop("_fit_tasks", None)
+    return self
 
 
 class FitTasks:
@@ -81,13 +74,17 @@ class FitTasks:
     ----------
     estimator : estimator
         Whose fit it is; its ``callback``, if it has one, is called as well.
+    root : sklearn.callback.CallbackContext
+        Of the fit; without subtasks where the estimator has no steps to report.
     given : mapping
         The arguments of ``fit``, by name.
+    has_steps : bool
+        Whether steps are tasks; contexts of steps that nobody follows would only fill the memory.
     """
 
-    def __init__(self, estimator: Any, given: Any):
+    def __init__(self, estimator: Any, root: Any, given: Any, *, has_steps: bool):
         self.estimator, self.callback = estimator, getattr(estimator, "callback", None)
-        self.is_iterative = "callback" in estimator._constraints
+        self._root, self._has_steps = root, has_steps
         weight = given.get("sample_weight")
         self._metadata = None if weight is None else {"sample_weight": weight}
         self._data = {"X": given.get("X"), "y": given.get("y")}
@@ -101,9 +98,8 @@ class FitTasks:
 
     def start(self) -> None:
         """Begin the fit."""
-        root = self.estimator._init_callback_context(max_subtasks=2 if self.is_iterative else 0)
-        self._call_begin(root)
-        if self.is_iterative:
+        self._call_begin(self._root)
+        if self._root.max_subtasks:
             self._begin("prepare")
 
     def finish(self) -> None:
@@ -114,8 +110,8 @@ class FitTasks:
     def __call__(self, state: FitState) -> bool:
         """End a step and begin the next one; return whether a callback stops the problem."""
         stops = self.ask(state)
-        if "_skl_callbacks" not in vars(self.estimator):
-            return stops  # contexts of steps that nobody follows would only fill the memory
+        if not self._has_steps:
+            return stops
         n_steps = None if state.max_steps is None else state.max_steps + 1  # and one without a state
         has_problems = state.n_problems > 1
         if self._problem is None:
@@ -133,6 +129,14 @@ class FitTasks:
         if not stops:
             self._begin("step")
         return stops
+
+    def as_parameter(self) -> dict[str, Any]:
+        """Return itself as the parameter ``callback`` of an estimator that has one.
+
+        One of the user's that is no function is left to the check of the parameters.
+        """
+        is_usable = self._root.max_subtasks and (self.callback is None or callable(self.callback))
+        return {"callback": self} if is_usable else {}
 
     def ask(self, state: FitState) -> bool:
         """Return whether the user's ``callback``, or one that was asked after the fit of a candidate, says stop."""
