@@ -1,3 +1,4 @@
+import contextlib
 import gzip
 import io
 import json
@@ -344,20 +345,28 @@ def test_escapes_in_names_and_cells_act_nowhere_and_are_kept_in_the_copy(tmp_pat
     assert {row[4] for row in after[1:]} == {f"{mark}NA", f"{mark}None"}
 
 
-def start(table, out):
+def start(table, out, stderr=subprocess.DEVNULL):
     options = ["--target", "y", "-o", str(out), "--learner", "LapSVM"]
     command = [sys.executable, "-m", "kernelweave", "label", str(table), *options]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
 
 
-def test_ctrl_c_leaves_nothing_behind(tmp_path):
+@pytest.mark.skipif(sys.platform == "win32", reason="progress is shown on a terminal only")
+def test_ctrl_c_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
     table = write(tmp_path / "in.csv", rows(n=3000, n_labeled=400))
-    process = start(table, tmp_path / "out.csv")
-    for line in process.stderr:
-        if b"cross-validating" in line:
-            break
+    ours, its = os.openpty()
+    process = start(table, tmp_path / "out.csv", its)
+    os.close(its)
+    shown = b""
+    while b"cross-validating" not in shown:
+        shown += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):  # the end of what is shown
+        while os.read(ours, 4096):
+            pass
     assert process.wait(60) == INTERRUPTED
+    os.close(ours)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 
