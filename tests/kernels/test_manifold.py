@@ -498,3 +498,7 @@ def test_a_family_is_the_product_of_its_lists():
     assert family[0].replace(base__gamma=0.5).base == RBF(0.5)
     assert family[0].is_psd
     assert not ManifoldKernel(Sigmoid()).is_psd
+
+
+def test_a_family_takes_single_values():
+    assert manifold_family(RBF(), 10.0, 6, 1) == [ManifoldKernel(RBF(), n_neighbors=6, degree=1, ratio=10.0)]

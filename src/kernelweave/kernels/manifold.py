@@ -215,9 +215,9 @@ class ManifoldKernel(Kernel):
 
 def manifold_family(
     base: Kernel | Sequence[Kernel] | None = None,
-    ratios: Sequence[float] = (1.0,),
-    n_neighbors: Sequence[int] = (20, 50),
-    degrees: Sequence[int] = (2, 5),
+    ratios: float | Sequence[float] = (1.0,),
+    n_neighbors: int | Sequence[int] = (20, 50),
+    degrees: int | Sequence[int] = (2, 5),
     metric: str = "euclidean",
     edge_weights: str = "gaussian",
     laplacian: str = "normalized",
@@ -231,11 +231,11 @@ def manifold_family(
     ----------
     base : Kernel or sequence of Kernel, optional
         The kernels to deform.
-    ratios : sequence of float, default=(1.0,)
+    ratios : float or sequence of float, default=(1.0,)
         Costs of variation along the graph.
-    n_neighbors : sequence of int, default=(20, 50)
+    n_neighbors : int or sequence of int, default=(20, 50)
         Numbers of neighbours in the graph.
-    degrees : sequence of int, default=(2, 5)
+    degrees : int or sequence of int, default=(2, 5)
         Powers of the Laplacian.
     metric : {"euclidean", "cosine", "kernel"}, default="euclidean"
         Distance between rows; this and what follows as in :class:`ManifoldKernel`.
@@ -259,17 +259,22 @@ def manifold_family(
     Examples
     --------
     >>> from kernelweave import RBF, manifold_family
-    >>> manifold_family(RBF(multiple=4.0), n_neighbors=(10,), degrees=(1, 2))
+    >>> manifold_family(RBF(multiple=4.0), n_neighbors=10, degrees=(1, 2))
     [ManifoldKernel(RBF(multiple=4.0), degree=1), ManifoldKernel(RBF(multiple=4.0))]
     """
     bases = [RBF()] if base is None else [base] if isinstance(base, Kernel) else list(base)
     return [
         ManifoldKernel(kernel, n, degree, ratio, metric, edge_weights, laplacian, n_landmarks)
         for kernel in bases
-        for n in n_neighbors
-        for degree in degrees
-        for ratio in ratios
+        for n in _list_values(n_neighbors)
+        for degree in _list_values(degrees)
+        for ratio in _list_values(ratios)
     ]
+
+
+def _list_values(given: Any) -> list[Any]:
+    """Return one value, or several, as a list."""
+    return [given] if np.ndim(given) == 0 else list(given)
 
 
 class BoundManifold(BoundKernel):
