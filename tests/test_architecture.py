@@ -11,18 +11,22 @@ ROOT = Path(__file__).parents[1]
 MAY_IMPORT = {
     "errors": (),
     "warn": (),
-    "parameters": (),
+    "short_text": (),
+    "parameters": ("short_text",),
     "labels": ("warn",),
     "report": (),
     "datasets": (),
-    "kernels": ("parameters", "warn"),
+    "kernels": ("parameters", "short_text", "warn"),
     "solvers": ("warn",),
-    "model_selection": ("labels", "parameters", "warn"),
-    "estimators": ("kernels", "solvers", "warn", "labels", "model_selection", "parameters"),
+    "model_selection": ("labels", "parameters", "short_text", "warn"),
+    "estimators": ("kernels", "solvers", "warn", "labels", "model_selection", "parameters", "short_text"),
     "files": ("errors",),
     "persistence": ("kernels", "estimators", "files"),
     "labeling": ("estimators", "kernels", "model_selection", "labels", "files", "errors"),
-    "inspection": ("estimators", "kernels", "model_selection", "labels", "parameters", "warn", "report", "files"),
+    "inspection": (
+        *("estimators", "kernels", "model_selection", "labels"),
+        *("parameters", "short_text", "warn", "report", "files"),
+    ),
     "papers": ("estimators", "kernels", "model_selection", "datasets"),
 }
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")

@@ -19,7 +19,7 @@ from kernelweave import (
     Sigmoid,
     SSMKClassifier,
 )
-from kernelweave.kernels.short_text import cut_text, list_some, name_some, short_lists, short_repr
+from kernelweave.short_text import cut_text, list_some, name_some, short_lists, short_repr
 
 GENES = [f"gene_{k}" for k in range(20_000)]
 WIDE = [
