@@ -14,7 +14,7 @@ MAY_IMPORT = {
     "short_text": (),
     "parameters": ("short_text",),
     "labels": ("warn",),
-    "report": (),
+    "report": ("short_text",),
     "datasets": (),
     "kernels": ("parameters", "short_text", "warn"),
     "solvers": ("warn",),

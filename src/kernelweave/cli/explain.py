@@ -19,6 +19,7 @@ from ..labeling.encoder import column_positions, source_positions
 from ..labeling.job import LabelingOptions, learn_labels, list_rows, spread
 from ..labeling.problem import Problem, read_problem
 from ..labeling.tasks import read_classes, read_numbers
+from ..short_text import format_number
 from . import options as asked
 from .display import make_grid, open_console, print_json, show_columns, show_notes, show_rows, show_stages
 from .harmless import harmless
@@ -206,8 +207,8 @@ def _show_importance(
     grid = make_grid(_="left", rise="right", interval="right", needed="left")
     grid.columns[0].header, grid.columns[2].header = what[:-1], "95 % interval"
     for record in records[:n_shown]:
-        scale, digits = (100, "+.1f") if is_classes else (1, "+.3g")
-        rise, low, high = (format(scale * record[key], digits) for key in ("importance", "low", "high"))
+        values = [record[key] for key in ("importance", "low", "high")]
+        rise, low, high = (f"{100 * each:+.1f}" if is_classes else format_number(each, 3, sign=True) for each in values)
         needed = "yes" if record["low"] > 0 else "no" if record["high"] < 0 else "not clear"
         grid.add_row(escape(record["name"]), rise, f"{low} to {high}", needed)
     console.print(grid)
@@ -216,4 +217,4 @@ def _show_importance(
 
 
 def _write(number: float, is_classes: bool) -> str:
-    return f"{number:.1%}" if is_classes else f"{number:.4g}"
+    return f"{number:.1%}" if is_classes else format_number(number)

@@ -15,6 +15,7 @@ from ..inspection.fit_evidence import read_evidence
 from ..inspection.model_report import make_page, render_page
 from ..labeling.tasks import read_classes, read_numbers
 from ..report.content import Fact, Section, Table, tabulate
+from ..short_text import format_number
 from .display import print_note
 from .reading import Given
 
@@ -74,12 +75,14 @@ def learned_page(given: Given, X: np.ndarray, model: Any, report: dict[str, Any]
     """
     target, has_classes = given.options.target, report["task"] == "classification"
     lead = f"{report['table']}: {report['rows']:,} rows, of which {report['rows_labeled']:,} have a label."
+    scale: dict[str, float] = {}
     if has_classes:
         y, _ = read_classes(given.cells, given.empty, target, None)
     else:
         y = (read_numbers(given.cells, given.empty, target, None) - model.center) / model.unit
-        lead += f" Errors are in standard deviations of {target}: 1 is {model.unit:.4g}."
-    fit = read_evidence(model.learner, X, y, name_row=_row_namer(given), name_label=model.write_label)
+        scale = {"center": model.center, "unit": model.unit}
+        lead += f" Errors are in the unit of {target}, whose standard deviation is {format_number(model.unit)}."
+    fit = read_evidence(model.learner, X, y, **scale, name_row=_row_namer(given), name_label=model.write_label)
     more = {"cautions": report["warnings"], "sections": [*_importance_sections(report), _columns_section(report)]}
     page = make_page(fit, f"{target}: what was learned", lead, **more, code=repeat_command())
     return page.encode("utf-8", "backslashreplace")
