@@ -119,7 +119,7 @@ def read_evidence(
 
 def _read_held_out(model: Any, X: Any, y: Any, part: Any, random_state: Any) -> HeldOut:
     labels = np.asarray(part.labels)
-    if hasattr(model, "oof_rows_"):
+    if hasattr(model, "error_"):
         given = labels[np.searchsorted(part.labeled, model.oof_rows_)]
         if is_classifier(model):
             predicted = model.classes_[model.oof_probabilities_.argmax(axis=1)]

@@ -69,6 +69,7 @@ def make_page(
     lead: str,
     *,
     cautions: Sequence[str] = (),
+    first: Sequence[Section] = (),
     sections: Sequence[Section] = (),
     code: str = "",
 ) -> str:
@@ -80,19 +81,21 @@ def make_page(
     title, lead : str
     cautions : sequence of str
         Sentences that stand before all else.
+    first : sequence of Section
+        Those that come after what was learned.
     sections : sequence of Section
         Further ones; they come before the last.
     code : str
         How to repeat it.
     """
-    own = [section for make in SECTIONS for section in make(fit)]
+    learned, *own = [section for make in SECTIONS for section in make(fit)]
     last = [Section("How to repeat it", code=code)] if code else []
     return render_page(
         title=title,
         lead=lead,
         facts=tuple(list_facts(fit)),
         cautions=(*cautions, *list_cautions(fit)),
-        sections=(*own, *sections, *last),
+        sections=(learned, *first, *own, *sections, *last),
     )
 
 

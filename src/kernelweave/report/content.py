@@ -12,6 +12,8 @@ from ..short_text import format_number
 Cell = str | float | int | bool | None
 MAX_LINES = 200  # of a table: what is longer is cut, with a line that says so
 MAX_CHARACTERS = 200  # of a cell
+MIN_WORDY = 24  # characters of a cell, above which its column is given some width
+MAX_SHORT = 25  # lines of a table that is printed on one page
 
 
 class Share(float):
@@ -61,6 +63,17 @@ class Table:
             any(is_number(cell) for cell in column) and all(cell is None or is_number(cell) for cell in column)
             for column in columns
         )
+
+    @property
+    def is_wordy(self) -> tuple[bool, ...]:
+        """Which columns hold texts that need some width to be read."""
+        columns = zip(*self.lines, strict=True) if self.lines else ((),) * len(self.head)
+        return tuple(any(isinstance(cell, str) and len(cell) > MIN_WORDY for cell in column) for column in columns)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it fits on a page of paper."""
+        return len(self.lines) <= MAX_SHORT
 
 
 @dataclass(frozen=True)
