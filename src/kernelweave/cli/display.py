@@ -90,7 +90,7 @@ def show_report(report: dict[str, Any], out: Path | None, model: Path | None) ->
 
 def make_grid(lines: bool = True, **columns: str) -> Grid:
     """Return an empty table; ``columns`` are headings, "_" for a blank, and the sides to which cells are aligned."""
-    grid = Grid() if lines else Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    grid = Grid() if lines else Grid(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for name, side in columns.items():
         grid.add_column(name.replace("_", " ").strip(), justify=side, overflow="fold")  # type: ignore[arg-type]
     return grid

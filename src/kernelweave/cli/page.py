@@ -15,7 +15,7 @@ from ..inspection.comparison import SIMPLEST
 from ..inspection.fit_evidence import read_evidence
 from ..inspection.model_report import make_page, render_page
 from ..labeling.tasks import read_classes, read_numbers
-from ..report.content import Fact, Section, Table, tabulate
+from ..report.content import Fact, Section, Share, Table, format_cell, tabulate
 from ..short_text import format_number
 from .display import print_note
 from .reading import Given
@@ -106,11 +106,10 @@ def compared_page(report: dict[str, Any]) -> bytes:
     advice = f"{report['advice'][:1].upper()}{report['advice'][1:]}"
     facts = []
     if best is not None:
-        error = f"{best['error']:.1%}" if is_classes else format_number(best["error"])
-        facts.append(Fact(str(best["learner"]), "has the smallest error", f"{error} on held-out rows"))
         simplest = next(each for each in report["learners"] if each["learner"] in SIMPLEST.values())
-        error = f"{simplest['error']:.1%}" if is_classes else format_number(simplest["error"])
-        facts.append(Fact(error, f"error of the {simplest['learner']}", "to compare with"))
+        error, usual = (format_cell((Share if is_classes else float)(each["error"])) for each in (best, simplest))
+        facts.append(Fact(str(best["learner"]), "has the smallest error", f"{error} on held-out rows"))
+        facts.append(Fact(usual, f"error of the {simplest['learner']}", "to compare with"))
     page = render_page(
         title=f"{report['options']['target']}: learners compared",
         lead=f"{report['table']}: {n_labeled:,} rows with a label, {report['rows'] - n_labeled:,} without.",
