@@ -317,7 +317,7 @@ def _certainty(estimator: Any, X: Any, rows: np.ndarray, n_rows: int) -> np.ndar
 
 
 def _name_axis(which: str, share: float) -> str:
-    return f"{which} principal component ({share:.0%} of the variance)"
+    return f"{which} component ({share:.0%} of the variance)"
 
 
 def _least(certainty: np.ndarray, among: np.ndarray, share: float) -> np.ndarray:

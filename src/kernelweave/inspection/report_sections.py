@@ -18,6 +18,7 @@ from .reliability import ReliabilityDisplay
 
 MAX_CLASSES = 20  # of a confusion matrix
 N_SUSPECTS, N_NEXT, N_KERNELS = 15, 15, 15  # lines of a table
+INCHES_OF_FRAME, INCHES_OF_LINE = 1.4, 0.27  # of a drawing with one name a line
 INCHES, MAP_INCHES = (6.4, 4.0), (7.0, 5.2)
 NO_DRAWING = (TypeError, ValueError, AttributeError)  # of a Display that a model has nothing for
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the rows, in the table of absolute errors
@@ -108,11 +109,12 @@ def _candidates(fit: FitEvidence) -> Iterator[Section]:
         "Every candidate was fitted to all labels, and again with the labels of some rows hidden; the errors are those "
         "on hidden labels. The weights are those of the mixture that fills in the labels."
     )
-    drawing = draw(
-        lambda ax: LeaderboardDisplay.from_estimator(fit.model, unit=fit.unit, ax=ax),
-        "candidates",
-        "Errors of candidates",
-    )
+
+    def plot(ax: Any) -> None:
+        LeaderboardDisplay.from_estimator(fit.model, unit=fit.unit, ax=ax)
+        _fit_height(ax, min(len(fit.leaderboard), 20))
+
+    drawing = draw(plot, "candidates", "Errors of candidates")
     shares = ("weight", "error", "standard_error") if fit.has_classes else ("weight",)
     table = tabulate("Candidates, the largest weight first", fit.leaderboard, LEADERBOARD, shares)
     yield Section("Candidates", (text,), drawing, (table,))
@@ -153,9 +155,13 @@ def _calibration(fit: FitEvidence) -> Iterator[Section]:
 
 def _kernels(fit: FitEvidence) -> Iterator[Section]:
     found: list[Any] = []
-    drawings = draw(
-        lambda ax: found.append(KernelWeightsDisplay.from_estimator(fit.model, ax=ax)), "kernels", "Shares of kernels"
-    )
+
+    def plot(ax: Any) -> None:
+        found.append(KernelWeightsDisplay.from_estimator(fit.model, ax=ax))
+        n_sources = len(set(found[0].sources))
+        _fit_height(ax, min(len(found[0].names), N_KERNELS + 1) + (n_sources + 2 if n_sources > 1 else 0))
+
+    drawings = draw(plot, "kernels", "Shares of kernels")
     if not drawings:
         return
     display = found[0]
@@ -225,6 +231,11 @@ def _next_rows(fit: FitEvidence) -> Iterator[Section]:
     )
     text = "Labels of these rows would teach the model most: it is unsure of them, and they are far from one another."
     yield Section("Rows to label next", (text,), (), (Table("In this order", ("row", "guess", "probability"), lines),))
+
+
+def _fit_height(ax: Any, n_lines: int) -> None:
+    """Give a drawing with one name a line the height that these need."""
+    ax.figure.set_figheight(INCHES_OF_FRAME + INCHES_OF_LINE * n_lines)
 
 
 SECTIONS = (_learned, _candidates, _errors, _calibration, _kernels, _map, _convergence, _suspects, _next_rows)

@@ -13,6 +13,7 @@ Cell = str | float | int | bool | None
 MAX_LINES = 200  # of a table: what is longer is cut, with a line that says so
 MAX_CHARACTERS = 200  # of a cell
 MIN_WORDY = 24  # characters of a cell, above which its column is given some width
+MAX_NARROW = 10  # columns of a table that is printed in letters of the usual size
 MAX_SHORT = 25  # lines of a table that is printed on one page
 
 
@@ -69,6 +70,11 @@ class Table:
         """Which columns hold texts that need some width to be read."""
         columns = zip(*self.lines, strict=True) if self.lines else ((),) * len(self.head)
         return tuple(any(isinstance(cell, str) and len(cell) > MIN_WORDY for cell in column) for column in columns)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it needs small letters to fit on paper."""
+        return len(self.head) > MAX_NARROW
 
     @property
     def is_short(self) -> bool:
