@@ -22,7 +22,7 @@ MAY_IMPORT = {
     "estimators": ("kernels", "solvers", "warn", "labels", "model_selection", "parameters", "short_text"),
     "files": ("errors",),
     "persistence": ("kernels", "estimators", "files"),
-    "labeling": ("estimators", "kernels", "model_selection", "labels", "files", "errors"),
+    "labeling": ("estimators", "kernels", "model_selection", "labels", "files", "errors", "short_text"),
     "inspection": (
         *("estimators", "kernels", "model_selection", "labels"),
         *("parameters", "short_text", "warn", "report", "files"),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from typing import Any
 
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..files import atomic_write, check_output
 from ..report.content import Document, Section
+from ..short_text import format_number
 from .fit_evidence import FitEvidence, read_evidence
 from .report_sections import SECTIONS, list_cautions, list_facts
 
@@ -57,7 +60,8 @@ def write_report(
     check_is_fitted(model)
     if isinstance(model, Pipeline):
         X, model = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
-    fit = read_evidence(model, X, y, random_state)
+    names: dict[str, Any] = {} if is_classifier(model) else {"name_label": partial(format_number, digits=6)}
+    fit = read_evidence(model, X, y, random_state, **names)
     lead = f"{fit.n_labeled:,} labelled and {fit.n_unlabeled:,} unlabelled rows, {_count_columns(X)} columns."
     page = make_page(fit, title or f"What {type(model).__name__} learned", lead, code=f"{model!r}.fit(X, y)")
     atomic_write(path, page.encode("utf-8", "backslashreplace"))
