@@ -9,6 +9,7 @@ import json
 import os
 import re
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -44,9 +45,9 @@ def read_table(path):
         return list(csv.DictReader(file))
 
 
-def run(folder, *words, **environment):
+def run(folder, *words):
     """Run the command in a process of its own; what it prints."""
-    given = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80", "OMP_NUM_THREADS": "1", **environment}
+    given = {**os.environ, "NO_COLOR": "1", "COLUMNS": "80", "OMP_NUM_THREADS": "1"}
     given.pop("PYTHONPATH", None)
     done = subprocess.run([COMMAND, *words], cwd=folder, env=given, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
@@ -66,6 +67,21 @@ def folder(tmp_path_factory):
     words = ("--target", "outcome", "--id", "patient", "--model", "outcome.skops", "--report", "page.html")
     (folder / "label.txt").write_text(run(folder, "label", "patients.csv", *words), encoding="utf-8")
     return folder
+
+
+@pytest.fixture(scope="module")
+def printed(folder):
+    """What the other commands print, each in a process of its own, two at a time."""
+    table = ("patients.csv", "--target", "outcome", "--id", "patient")
+    learners = ("--learner", "SVM", "--learner", "harmonic", "--learner", "logistic regression")
+    commands = [
+        ("compare", *table, *learners, "--json"),
+        ("explain", *table, "--learner", "SVM"),
+        ("predict", "outcome.skops", "new.csv"),
+    ]
+    with ThreadPoolExecutor(2) as workers:
+        shown = workers.map(lambda words: run(folder, *words), commands)
+        return {words[0]: text for words, text in zip(commands, shown, strict=True)}
 
 
 def test_label_fills_in_the_blanks_and_leaves_all_else_as_it_was(folder):
@@ -103,9 +119,8 @@ def test_the_page_has_what_the_record_has(folder):
     assert not re.search(r'(src|href)="(https?:)?//', page)
 
 
-def test_compare_names_the_best_learner_under_the_same_folds(folder):
-    learners = ("--learner", "SVM", "--learner", "harmonic", "--learner", "logistic regression")
-    found = json.loads(run(folder, "compare", "patients.csv", "--target", "outcome", *learners, "--json"))
+def test_compare_names_the_best_learner_under_the_same_folds(printed):
+    found = json.loads(printed["compare"])
     errors = {each["learner"]: each["error"] for each in found["learners"]}
     assert {"SVM", "harmonic", "logistic regression", "majority class"} <= set(errors)
     alone = {name: error for name, error in errors.items() if name != "all, combined"}
@@ -113,17 +128,15 @@ def test_compare_names_the_best_learner_under_the_same_folds(folder):
     assert "did the unlabelled rows help?" in found["advice"]
 
 
-def test_explain_finds_the_columns_that_decide(folder):
-    words = ("--target", "outcome", "--id", "patient", "--learner", "SVM")
-    shown = run(folder, "explain", "patients.csv", *words)
-    columns = re.findall(r"^. (admitted|site|age|dose) ", shown, flags=re.MULTILINE)
+def test_explain_finds_the_columns_that_decide(printed):
+    columns = re.findall(r"^. (admitted|site|age|dose) ", printed["explain"], flags=re.MULTILINE)
     assert set(columns[:2]) == {"age", "dose"}
-    assert "rows of the file that are worth labelling next:" in shown
+    assert "rows of the file that are worth labelling next:" in printed["explain"]
+    assert max(map(len, printed["explain"].splitlines())) <= 80
 
 
-def test_predict_in_another_process_labels_new_rows(folder):
-    shown = run(folder, "predict", "outcome.skops", "new.csv")
-    assert "30 of 30 rows labelled; written to new.predicted.csv" in shown
+def test_predict_in_another_process_labels_new_rows(folder, printed):
+    assert "30 of 30 rows labelled; written to new.predicted.csv" in printed["predict"]
     found = [row["outcome"] for row in read_table(folder / "new.predicted.csv")]
     truth = [CLASSES[k] for k in make_rows(N_NEW, 2)[1]]
     assert np.mean(np.array(found) == truth) >= 0.85
@@ -136,7 +149,7 @@ def test_the_page_is_quiet_fits_every_screen_and_prints(folder, tmp_path):
     probed = tmp_path / "probed.html"
     probed.write_text((folder / "page.html").read_text(encoding="utf-8").replace("</body>", probe), encoding="utf-8")
     dark = "--blink-settings=preferredColorScheme=0"
-    for look in (["--window-size=500,900"], ["--window-size=500,900", dark], ["--window-size=1300,900", dark]):
+    for look in (["--window-size=500,900"], ["--window-size=1300,900", dark]):
         dom, said = opened(probed, tmp_path / "profile", "--dump-dom", *look)
         assert said == []
         wide, window = map(int, re.search(r"<title>(\d+)/(\d+)</title>", dom).groups())
