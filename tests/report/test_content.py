@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.report.content import MAX_CHARACTERS, Share, format_cell, tabulate
+from kernelweave.report.content import MAX_CHARACTERS, MAX_NARROW, MAX_SHORT, Share, Table, format_cell, tabulate
 
 
 def test_a_long_cell_is_cut():
@@ -29,3 +29,11 @@ def test_shares_are_numbers_that_are_shown_as_percentages():
     assert table.shown == (("3.7 %", "1"), ("–", "2"))
     assert table.is_number == (True, True)
     assert isinstance(table.lines[0][0], Share)
+
+
+def test_long_texts_many_columns_and_many_lines_are_told_to_the_page():
+    table = Table("c", ("a", "b", "c"), (("a" * 30, "short", 1.0), ("a", "b", 2.0)))
+    assert table.is_wordy == (True, False, False)
+    assert (table.is_wide, table.is_short) == (False, True)
+    assert Table("c", ("a",) * (MAX_NARROW + 1), ()).is_wide
+    assert not Table("c", ("a",), (("a",),) * (MAX_SHORT + 1)).is_short
