@@ -40,8 +40,13 @@ def save(model: Any, path: str | os.PathLike[str], **about: Any) -> None:
     model : estimator
         Of kernelweave or scikit-learn, or a pipeline of them.
     path : path-like
-    **about
-        Numbers, strings, lists and dicts that :func:`load_with_about` gives back.
+        The file; it is written whole or not at all.
+    **about : dict
+        Numbers, strings, lists and dicts that ``kernelweave.persistence.load_with_about`` returns with the model.
+
+    See Also
+    --------
+    load : Reads it again.
 
     Examples
     --------
@@ -86,7 +91,41 @@ def pack(model: Any, **about: Any) -> bytes:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that :func:`save` wrote."""
+    """Read a model that :func:`save` wrote.
+
+    Only objects of NumPy, SciPy, scikit-learn and kernelweave are built, and no code from the file is run.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    estimator
+        The fitted model.
+
+    Raises
+    ------
+    ValueError
+        If the file is none of kernelweave's, has another format, or holds other objects.
+
+    See Also
+    --------
+    save : Writes it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import RKDAClassifier, load, save
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "iris.skops")
+    ...     save(RKDAClassifier().fit(X, y), path)
+    ...     load(path).predict(X[:3])
+    array([0, 0, 0])
+    """
     return load_with_about(path)[0]
 
 

@@ -95,7 +95,7 @@ class SolverResult:
 class FitState:
     """State passed to every callback after each step of a fit; a true return value stops the fit.
 
-    Attributes
+    Parameters
     ----------
     iteration : int
         Steps so far: rounds of column generation, steps over the weights of kernels, convex machines of a stage of a
@@ -111,9 +111,11 @@ class FitState:
         Time since the solver started.
     phase : str
         What led to this point, in words: ``"newton"``, ``"columns added"``, ``"annealing at 0.25"``.
-    problem, n_problems : int
+    problem : int, default=0
         Which of the problems that are solved one after the other it is, from 0; such as one for each class.
-    details : mapping
+    n_problems : int, default=1
+        How many such problems there are.
+    details : mapping, default={}
         Further values, by method:
 
         - mixtures: ``n_columns`` in the working sets, ``tau`` (the largest score of a column), ``n_open`` (problems not
@@ -122,6 +124,10 @@ class FitState:
           (factorisations);
         - transductive machines: ``stage`` (of the cost of unlabelled rows), ``n_changed`` (slopes), ``n_solves`` and
           ``stretched`` (outputs, at the start of a stage).
+
+    See Also
+    --------
+    CertificateDisplay : Draws the course of a finished fit.
 
     Examples
     --------

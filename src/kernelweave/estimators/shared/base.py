@@ -45,6 +45,16 @@ class KernelEstimator(BaseEstimator):
         """Return the parameters, those of nested recipes under ``kernels__name__parameter``.
 
         The kernels of a list have the names that a :class:`KernelLibrary` gives them.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list the parameters of nested recipes and estimators, too.
+
+        Returns
+        -------
+        dict
+            Values by name.
         """
         params = super().get_params(deep)
         for name in RECIPES if deep else ():
@@ -58,6 +68,16 @@ class KernelEstimator(BaseEstimator):
         """Set parameters, those of nested recipes by ``kernels__name__parameter``.
 
         A list of kernels of which one is changed becomes a :class:`KernelLibrary`.
+
+        Parameters
+        ----------
+        **params : dict
+            New values by name, with the names of :meth:`get_params`.
+
+        Returns
+        -------
+        self
+            The estimator.
         """
         own = self.get_params(deep=False)
         changes: dict[str, dict[str, Any]] = {}
