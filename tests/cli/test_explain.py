@@ -1,13 +1,13 @@
 import contextlib
 import io
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from checks.command import rows, run, write
 from sklearn.dummy import DummyRegressor
 
+from kernelweave import AutoKernelRegressor
 from kernelweave.cli.explain import _choose_explained, _take_promising, show_explanation
 from kernelweave.estimators.auto.members import Member
 from kernelweave.inspection.mixture import MixtureRegressor
@@ -108,7 +108,8 @@ def test_of_a_wide_table_the_columns_that_go_with_the_labels_are_tried():
 
 def test_columns_are_weighed_for_all_learners_unless_time_is_short():
     members = [Member("SVM", DummyRegressor(), 0.4), Member("harmonic", DummyRegressor(strategy="median"), 0.6)]
-    learner = SimpleNamespace(members_=members, transduction_=np.zeros(9), _labeled_rows=np.arange(9))
+    learner = AutoKernelRegressor()
+    learner.members_, learner.transduction_, learner._labeled_rows = members, np.zeros(9), np.arange(9)
     seconds = [{"candidate": member.name, "seconds": 2.0} for member in members]
     for limit in (None, 40.0):  # five folds of four seconds are half of 40
         name, estimator, notes = _choose_explained(learner, seconds, limit)
