@@ -25,6 +25,7 @@ from .files import atomic_write
 
 FORMAT = 5
 HARMLESS = {"numpy.dtype"}  # data that skops asks about
+LISTENING = "sklearn.callback."  # its objects open sockets when they are built
 UNCHECKED = {"sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"}  # Python around compiled code
 NUMERIC = ("sklearn.metrics.", "sklearn.feature_selection.")  # whose functions do nothing but compute
 SPARSE = {f"scipy.sparse._{form}.{form}_{kind}" for form in ("csr", "csc") for kind in ("array", "matrix")}
@@ -84,8 +85,8 @@ def pack(model: Any, **about: Any) -> bytes:
     if foreign:
         raise ValueError(
             f"This {type(model).__name__} holds objects that load would refuse: {', '.join(foreign)}. Set "
-            "callback=None, use kernels of kernelweave instead of functions, name classes by strings or numbers; or "
-            "save the model with pickle."
+            "callback=None, call set_callbacks(), use kernels of kernelweave instead of functions, name classes by "
+            "strings or numbers; or save the model with pickle."
         )
     return data
 
@@ -233,7 +234,7 @@ def _is_known(name: str) -> bool:
     Functions of kernelweave are none of a model's parts, and some write files: a file could have them called.
     """
     module, _, attribute = name.rpartition(".")
-    if not module.startswith(("kernelweave.", "sklearn.")) or name in UNCHECKED:
+    if not module.startswith(("kernelweave.", "sklearn.")) or module.startswith(LISTENING) or name in UNCHECKED:
         return False
     try:
         thing = getattr(importlib.import_module(module), attribute)

@@ -305,10 +305,10 @@ class CGBoostClassifierCV(KernelClassifier):
         self._check_parameters()
         owner, values = type(self).__name__, path_values(type(self).__name__, self.Cs)
         own = ("Cs", "cv", "scoring", "n_jobs")  # the number of jobs is that of folds
-        params = {name: value for name, value in self._parameters().items() if name not in own}
-        base = CGBoostClassifier(**params)
+        given = self._parameters()
+        base = CGBoostClassifier(**{name: getattr(self, name) for name in given if name not in own})
         params = base.get_params(deep=False)
-        options = cg_boost_options(owner, params)
+        options = cg_boost_options(owner, params | {"callback": given["callback"]})  # folds are not followed
         sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
         scorer, rng = check_scoring(base, scoring=self.scoring), self._rng()
         (X,) = indexable(X)  # some sparse formats have no rows to take

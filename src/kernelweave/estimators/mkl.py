@@ -95,7 +95,7 @@ class MKLClassifier(KernelClassifier):
     callback : callable, optional
         ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
     verbose : int, default=0
-        1 prints a line for each step.
+        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
     random_state : int, RandomState or None, default=None
         Seed of the kernels' random draws.
 

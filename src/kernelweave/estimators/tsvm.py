@@ -72,7 +72,7 @@ class TSVMClassifier(KernelClassifier):
     callback : callable, optional
         ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
     verbose : int, default=0
-        1 prints a line for each step.
+        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
     random_state : int, RandomState or None, default=None
         Seed of restarts, folds and the kernels' random draws.
 

@@ -95,6 +95,9 @@ class SolverResult:
 class FitState:
     """State passed to every callback after each step of a fit; a true return value stops the fit.
 
+    Callbacks of scikit-learn (``set_callbacks``, from version 1.9 on) find it as ``metadata["state"]`` at the end of a
+    task ``"step"``.
+
     Parameters
     ----------
     iteration : int
@@ -112,9 +115,12 @@ class FitState:
     phase : str
         What led to this point, in words: ``"newton"``, ``"columns added"``, ``"annealing at 0.25"``.
     problem : int, default=0
-        Which of the problems that are solved one after the other it is, from 0; such as one for each class.
+        Which of the problems that are solved one after the other it is, from 0; such as one for each class, or for
+        each cost along a path.
     n_problems : int, default=1
         How many such problems there are.
+    max_steps : int or None, default=None
+        The largest number of states of this problem; None where there is no limit.
     details : mapping, default={}
         Further values, by method:
 
@@ -149,6 +155,7 @@ class FitState:
     phase: str
     problem: int = 0
     n_problems: int = 1
+    max_steps: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -88,7 +88,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         return value ends the search once a candidate was tried, and what was tried so far is combined. Steps in other
         processes (``n_jobs``) are not told.
     verbose : int, default=0
-        1 shows progress.
+        1 shows a progress bar on a terminal and lines elsewhere, 2 lines.
     random_state : int, RandomState or None, default=None
         Seed of folds, and of whatever candidates draw at random.
 
