@@ -60,7 +60,7 @@ format: $(INSTALLED_TEST) ## put the code into the house format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
-wheel-check: | $(PY) ## build the wheel, install it alone elsewhere, run the README's first example, read its files
+wheel-check: $(INSTALLED_TEST) ## build the wheel, install it elsewhere, run the README's first example and a user's walk
 	rm -rf dist
 	$(PIP) wheel --no-deps --wheel-dir dist .
 	@set -e; root=$$(pwd); scratch=$$(mktemp -d); trap 'rm -rf "$$scratch"' EXIT INT TERM; \
@@ -70,7 +70,11 @@ wheel-check: | $(PY) ## build the wheel, install it alone elsewhere, run the REA
 	echo "the README's first example, with nothing but the wheel:"; \
 	"$$scratch/venv/bin/python" -I "$$root/.ci/readme_example.py" "$$root/README.md"; \
 	"$$scratch/venv/bin/python" -I -c "from kernelweave import datasets, papers; print(len(datasets.list_datasets()), \
-	'data sets,', sum(len(paper.published()) for paper in papers.PAPERS.values()), 'printed tables and figures')"
+	'data sets,', sum(len(paper.published()) for paper in papers.PAPERS.values()), 'printed tables and figures')"; \
+	echo "a new user's walk, with the extras cli, io and report:"; \
+	wheel=$$(ls "$$root"/dist/*.whl); \
+	"$$scratch/venv/bin/python" -m pip -q --disable-pip-version-check install --no-compile "$$wheel[cli,io,report]"; \
+	cd "$$root"; KERNELWEAVE_COMMAND="$$scratch/venv/bin/kernelweave" $(PY) -m pytest -q -m walk tests/test_walk.py
 
 clean: ## remove everything that make has made
 	rm -rf .venv .venv-lowest dist .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -51,6 +51,13 @@ def test_a_constraint_allows_what_it_says(constraint, right, wrong):
     assert not any(constraint.holds(value) for value in wrong)
 
 
+@pytest.mark.parametrize("value", [list(range(100_000)), "x" * 100_000, {"a": ["b"] * 9_999}, "two\nlines"])
+def test_a_wrong_value_is_shown_on_one_short_line(value):
+    with pytest.raises(ValueError, match=r"^Model got n=.*; expected a whole number, 1 or more\.$") as refused:
+        check_parameters("Model", {"n": value}, {"n": COUNT})
+    assert len(str(refused.value)) < 300
+
+
 def test_alternatives_are_one_list_of_words():
     assert (one_of(None, "auto") | COUNT).expected == 'None, "auto" or a whole number, 1 or more'
     assert one_of("a", "b", None).expected == '"a", "b" or None'

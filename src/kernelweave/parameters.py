@@ -13,6 +13,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from .short_text import short_repr
+
 T = TypeVar("T")
 
 
@@ -81,7 +83,7 @@ def read_options(kind: type[T], values: Mapping[str, Any], **others: Any) -> T:
 def require(owner: str, name: str, value: Any, holds: bool, expected: str) -> None:
     """Refuse a parameter with one sentence."""
     if not holds:
-        raise ValueError(f"{owner} got {name}={value!r}; expected {expected}.")
+        raise ValueError(f"{owner} got {name}={short_repr(value)}; expected {expected}.")
 
 
 def is_positive(value: Any) -> bool:

@@ -83,7 +83,7 @@ def test_a_certificate_says_why_a_fit_stopped_only_if_it_stopped_early():
     "verdict, task, sentence",
     [
         ("unlabelled rows helped", "classification", "Unlabelled rows helped: without them the error changes by +2.0"),
-        ("unlabelled rows hurt", "regression", "Unlabelled rows hurt: without them the mean squared error changes by"),
+        ("unlabelled rows hurt", "regression", "Unlabelled rows hurt: without them the root mean squared error"),
         ("no clear difference", "classification", "Whether unlabelled rows helped is not clear: without them"),
     ],
 )

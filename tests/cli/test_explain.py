@@ -5,8 +5,12 @@ import json
 import numpy as np
 import pytest
 from checks.command import rows, run, write
+from sklearn.dummy import DummyRegressor
 
-from kernelweave.cli.explain import _take_promising, show_explanation
+from kernelweave import AutoKernelRegressor
+from kernelweave.cli.explain import _choose_explained, _take_promising, show_explanation
+from kernelweave.estimators.auto.members import Member
+from kernelweave.inspection.mixture import MixtureRegressor
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +91,7 @@ def test_a_table_without_empty_cells_is_explained(tmp_path, capsys):
     path = write(tmp_path / "in.csv", rows(n_labeled=60))
     assert run("explain", path, "--target", "y", "--learner", "harmonic", "--time-limit", "30") == 0
     shown = capsys.readouterr().out
-    assert "harmonic, the learner with the largest weight" in shown
+    assert "harmonic, learned from" in shown
     assert "labelling next" not in shown
 
 
@@ -100,3 +104,19 @@ def test_of_a_wide_table_the_columns_that_go_with_the_labels_are_tried():
     assert len(kept) == 100
     assert next(iter(kept)) == "g250"
     assert next(iter(_take_promising(columns, X, X[:, 250], "regression"))) == "g250"
+
+
+def test_columns_are_weighed_for_all_learners_unless_time_is_short():
+    members = [Member("SVM", DummyRegressor(), 0.4), Member("harmonic", DummyRegressor(strategy="median"), 0.6)]
+    learner = AutoKernelRegressor()
+    learner.members_, learner.transduction_, learner._labeled_rows = members, np.zeros(9), np.arange(9)
+    seconds = [{"candidate": member.name, "seconds": 2.0} for member in members]
+    for limit in (None, 40.0):  # five folds of four seconds are half of 40
+        name, estimator, notes = _choose_explained(learner, seconds, limit)
+        assert (name, notes) == ("the mixture of 2 learners", [])
+        assert isinstance(estimator, MixtureRegressor)
+    name, estimator, notes = _choose_explained(learner, seconds, 39.0)
+    assert (name, estimator.strategy) == ("harmonic", "median")
+    assert "weighed for the one with the largest weight, harmonic. Raise --time-limit." in notes[0]
+    learner.members_ = members[:1]
+    assert _choose_explained(learner, seconds, 0.0)[::2] == ("SVM", [])

@@ -1,5 +1,6 @@
 """Pages of --report: content, names that are text, a page that opens quietly and fits a phone."""
 
+import json
 import re
 import sys
 
@@ -61,7 +62,7 @@ def test_the_page_of_explain_says_which_columns_decide(folder):
 def test_the_page_of_compare_has_all_learners_and_the_advice(folder):
     page = read_page(folder, "compare")
     assert "did the unlabelled rows help?" in page
-    assert page.count('<th scope="row">harmonic</th>') == 1
+    assert page.count('<th scope="row" class="name">harmonic</th>') == 1
     assert "Take " in page
 
 
@@ -70,7 +71,14 @@ def test_numbers_are_written_in_their_own_unit(tmp_path):
     table = write(tmp_path / "in.csv", body)
     assert run("label", table, "--target", "y", "--report", tmp_path / "page.html") == 0
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
-    assert "Errors are in standard deviations of y" in page
+    assert "Errors are in the unit of y, whose standard deviation is" in page
+    learned = re.search(r"Root mean squared error of held-out rows: (\S+)", page)[1]
+    assert 5 < float(learned) < 200  # of numbers from 800 to 1200
+    record = json.loads((tmp_path / "in.labeled.csv.json").read_text(encoding="utf-8"))
+    assert float(learned) == pytest.approx(record["errors"]["kernelweave"]["rmse"], rel=0.01)
+    candidate = re.search(r'<th scope="row" class="name">SVM</th><td class="number">([^<]+)</td>', page)[1]
+    assert float(candidate) == pytest.approx(record["leaderboard"][0]["error"], rel=0.001)
+    assert re.search(r"<b>\d+(\.\d+)?</b>root mean squared error<small>95 % interval .*, R² 0\.\d\d</small>", page)
     suspects = page[page.index("Look at these first") :]
     assert re.search(r"<td>(9|10|11)\d\d?</td>", suspects)
 

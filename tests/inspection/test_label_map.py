@@ -8,7 +8,7 @@ from sklearn.base import clone
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelweave import RBF, LabelMapDisplay, Linear, OnColumns, RKDAClassifier, SSMKClassifier
+from kernelweave import RBF, AutoKernelRegressor, LabelMapDisplay, Linear, OnColumns, RKDAClassifier, SSMKClassifier
 from kernelweave.inspection.label_map import choose_rows
 from kernelweave.report.style import CLASS_COLORS
 
@@ -109,6 +109,15 @@ def test_a_combination_has_the_map_of_its_best_model_and_labels_of_its_own(auto,
     ordered = np.sort(auto.label_distributions_, axis=1)
     np.testing.assert_allclose(display.certainty, ordered[:, -1] - ordered[:, -2])
     assert "Classifier (in AutoKernelClassifier): rows by the learned kernel" in display.ax_.get_title(loc="left")
+
+
+def test_a_combination_of_models_of_labelled_rows_is_mapped_by_a_default_kernel_in_the_unit_of_the_numbers():
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = np.where(np.arange(40) < 20, X[:, 0], np.nan)
+    model = AutoKernelRegressor(["CG-Boost"], kernels=[RBF()], random_state=0).fit(X, y)
+    display = LabelMapDisplay.from_estimator(model, X, y, center=100.0, unit=10.0)
+    assert display.ax_.get_title(loc="left").startswith("AutoKernelRegressor: rows by")
+    np.testing.assert_allclose(display.labels[:20], 100.0 + 10.0 * X[:20, 0])
 
 
 def test_a_pipeline_is_mapped_as_its_model_sees_the_rows(flowers):

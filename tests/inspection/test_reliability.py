@@ -4,7 +4,7 @@ from scipy.stats import binomtest
 from sklearn.calibration import calibration_curve
 from sklearn.svm import SVC
 
-from kernelweave import ReliabilityDisplay
+from kernelweave import LapSVMClassifier, ReliabilityDisplay, SemiSupervisedCalibration
 
 RNG = np.random.default_rng(0)
 P = RNG.random(300)
@@ -70,6 +70,16 @@ def test_a_combination_has_its_held_out_rows(auto, flowers):
     display = ReliabilityDisplay.from_estimator(auto, X[hidden], names[hidden], pos_label="virginica", n_bins=4)
     assert display.counts.sum() == hidden.sum()
     assert display.ax_.get_ylabel() == "observed share of class virginica"
+
+
+def test_a_calibration_has_its_held_out_rows(flowers):
+    X, names, y = flowers
+    model = SemiSupervisedCalibration(LapSVMClassifier(), random_state=0).fit(X, y)
+    display = ReliabilityDisplay.from_estimator(model)
+    assert display.counts.sum() == len(model.oof_rows_)
+    right = model.classes_[model.oof_probabilities_.argmax(axis=1)] == names[model.oof_rows_]
+    assert np.nansum(display.counts * display.prob_true) == pytest.approx(right.sum())
+    assert f"{len(model.oof_rows_)} held-out rows" in display.axes_[0].get_title(loc="left")
 
 
 def test_a_class_called_by_mathematics_is_text():

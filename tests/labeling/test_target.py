@@ -92,6 +92,7 @@ def test_what_cannot_be_classes_is_refused_with_the_way_out(labels, sentence):
             ["no", "No", "NO", "-", "1", "1.0"],
             ["if '-' marks", "'NO', 'No' and 'no' differ only in case; '1' and '1.0'"],
         ),
+        (["=cmd()", "+1", "@b"], ["'=cmd()' for formulas: it is filled in as it was given, so import"]),
         (["a", "A", "b", "B", "c", "C", "d", "D"], ["'C' and 'c' differ only in case, …: if"]),
     ],
 )

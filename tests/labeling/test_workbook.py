@@ -37,6 +37,23 @@ def test_cells_are_read_as_people_write_them_and_the_copy_is_csv(tmp_path):
     assert (tmp_path / "out.csv").read_text().splitlines()[2] == "008,3,2024-05-02 10:30:00,FALSE,,down"
 
 
+def test_texts_that_look_like_formulas_are_kept_and_said_and_formulas_are_their_values(tmp_path):
+    path = book(tmp_path / "in.xlsx", [["x", "note", "y"], [-1.5, "plain", "=a"], [2, "+49 30", None]])
+    openpyxl = pytest.importorskip("openpyxl")
+    made = openpyxl.load_workbook(path)
+    made.active["C2"].data_type = "s"  # a text, not a formula
+    made.active["B3"].data_type = "s"
+    made.active["A3"] = "=1+1"  # a formula whose value was never worked out
+    made.save(path)
+    table = read_table(path)
+    assert table.column("y").tolist() == ["=a", ""]
+    assert table.column("x").tolist() == ["-1.5", ""]
+    assert "2 cells of" in table.notes[1]
+    assert "which spreadsheets take for formulas in a CSV file: import a copy as text." in table.notes[1]
+    write_filled(table, "y", [None, "=a"], {}, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_text().splitlines() == ["x,note,y", "-1.5,plain,=a", ",+49 30,=a"]
+
+
 def test_rows_and_columns_without_a_cell_are_left_out_and_other_sheets_are_named(tmp_path):
     empty = [None] * 3
     rows = [empty, [None, "x", "y"], [None, 1, "a"], empty, [None, 2, None], empty]

@@ -20,6 +20,7 @@ from kernelweave.model_selection.scaling import (
     fit_vector_scaling,
     log_probabilities,
     most_probable,
+    scale_held_out,
 )
 
 FITS = {"temperature": fit_temperature_scaling, "vector": fit_vector_scaling}
@@ -281,6 +282,22 @@ def test_held_out_classes_come_from_scalings_that_have_not_seen_the_row():
         kept = parts != part
         scaling = fit_vector_scaling(decision[kept], codes[kept], np.ones(kept.sum()))
         assert_array_equal(choice.held_out[~kept], most_probable(scaling(decision[~kept])))
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_held_out_probabilities_come_from_scalings_that_have_not_seen_the_row(n_classes):
+    decision, codes = sample(0, n_classes)
+    weights, parts = np.ones(len(codes)), np.arange(len(codes)) // 3 % 3
+    choice = choose_scaling(decision, codes, weights, parts)
+    found = scale_held_out(choice, decision, codes, weights, parts)
+    assert_allclose(found.sum(axis=1), 1.0)
+    fit = fit_temperature_scaling if choice.keeps_classes else fit_vector_scaling
+    test = parts == 1
+    expected = np.exp(log_probabilities(fit(decision[~test], codes[~test], weights[~test])(decision[test])))
+    assert_allclose(found[test], expected)
+    alone = np.where(codes == 0, 0, 1 + parts)  # one part holds a whole class
+    all_rows = np.exp(log_probabilities(choice.scaling(decision)))
+    assert_allclose(scale_held_out(choice, decision, codes, weights, alone)[codes == 0], all_rows[codes == 0])
 
 
 def test_where_one_part_holds_a_whole_class_nothing_is_compared_and_classes_are_kept():

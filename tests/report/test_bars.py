@@ -3,7 +3,7 @@
 import numpy as np
 from matplotlib.figure import Figure
 
-from kernelweave.report.bars import draw_kernel_weights, draw_leaderboard
+from kernelweave.report.bars import draw_intervals, draw_kernel_weights, draw_leaderboard
 
 
 def test_kernels_are_drawn_on_a_figure_without_a_window():
@@ -38,3 +38,15 @@ def test_candidates_are_drawn_on_a_figure_without_a_window():
     assert drawn is figure
     assert axes[0].containers[0].lines[0].get_ydata().tolist() == [0, 1]
     assert [text.get_text() for text in axes[1].texts] == ["0.75", "0.25"]
+
+
+def test_intervals_have_one_name_a_line_and_a_line_at_zero_if_they_reach_it():
+    values, half = np.array([3.0, 1.0]), np.array([1.0, 2.0])
+    look = {"what": "column", "x_label": "rise"}
+    _, axes = draw_intervals(Figure().add_subplot(), ["a", "b"], values, values - half, values + half, **look)
+    assert [label.get_text() for label in axes[0].get_yticklabels()] == ["a", "b"]
+    assert axes[0].containers[0].lines[0].get_xdata().tolist() == [3.0, 1.0]
+    assert [line.get_xdata() for line in axes[0].lines if list(line.get_xdata()) == [0.0, 0.0]]
+    assert axes[0].get_xlabel() == "rise"
+    _, axes = draw_intervals(Figure().add_subplot(), ["a"], values[:1], values[:1], values[:1], **look)
+    assert not [line for line in axes[0].lines if list(line.get_xdata()) == [0.0, 0.0]]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.report.content import MAX_CHARACTERS, format_cell, tabulate
+from kernelweave.report.content import MAX_CHARACTERS, MAX_NARROW, MAX_SHORT, Share, Table, format_cell, tabulate
 
 
 def test_a_long_cell_is_cut():
@@ -12,7 +12,7 @@ def test_a_long_cell_is_cut():
 
 @pytest.mark.parametrize(
     "cell, text",
-    [(np.nan, "–"), (1e-12, "1e-12"), (123456.0, "123456"), (1.5e9, "1.5e+09"), (7, "7"), (False, "no"), (None, "")],
+    [(np.nan, "–"), (1e-12, "1e-12"), (123456.0, "123500"), (1.5e9, "1.5e+09"), (7, "7"), (False, "no"), (None, "")],
 )
 def test_cells_are_short(cell, text):
     assert format_cell(cell) == text
@@ -22,3 +22,18 @@ def test_records_become_lines_with_python_numbers():
     table = tabulate("c", [{"a": np.float64(0.5), "b": np.bool_(True)}, {"a": 2}], {"a": "A", "b": "B"})
     assert table.head == ("A", "B")
     assert table.lines == ((0.5, True), (2, None))
+
+
+def test_shares_are_numbers_that_are_shown_as_percentages():
+    table = tabulate("c", [{"a": 0.0366, "b": 1}, {"a": np.nan, "b": 2}], {"a": "A", "b": "B"}, shares=("a",))
+    assert table.shown == (("3.7 %", "1"), ("–", "2"))
+    assert table.is_number == (True, True)
+    assert isinstance(table.lines[0][0], Share)
+
+
+def test_long_texts_many_columns_and_many_lines_are_told_to_the_page():
+    table = Table("c", ("a", "b", "c"), (("a" * 30, "short", 1.0), ("a", "b", 2.0)))
+    assert table.is_wordy == (True, False, False)
+    assert (table.is_wide, table.is_short) == (False, True)
+    assert Table("c", ("a",) * (MAX_NARROW + 1), ()).is_wide
+    assert not Table("c", ("a",), (("a",),) * (MAX_SHORT + 1)).is_short

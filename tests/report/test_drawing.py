@@ -30,3 +30,11 @@ def test_references_within_a_drawing_follow_the_ids():
     assert 'id="p-a"' in svg
     assert 'href="#p-a"' in svg
     assert "url(#p-a)" in svg
+
+
+def test_a_long_title_has_several_lines():
+    words = " ".join(["title"] * 30)
+    root = ET.fromstring(draw_svg(lambda ax: ax.set_title(words), "t", "title"))
+    lines = [text for each in root.iter() if (text := (each.text or "").strip()).startswith("title")]
+    assert len(lines) > 2
+    assert " ".join(lines) == words

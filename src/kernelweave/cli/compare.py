@@ -14,6 +14,7 @@ from ..inspection.comparison import SIMPLEST, Comparison, compare_learners
 from ..inspection.peers import list_learners
 from ..labeling.problem import Problem, ReadingOptions, read_problem
 from ..labeling.tasks import read_classes, read_numbers
+from ..short_text import format_number
 from . import options as asked
 from .display import make_grid, open_console, print_json, show_columns, show_notes, show_stages
 from .harmless import harmless
@@ -169,7 +170,6 @@ def show_comparison(report: dict[str, Any]) -> None:
     sides = {"error": "right", "interval": "right", "worse_than_best": "right", "seconds": "right", "size": "right"}
     grid = make_grid(lines=False, learner="left", **sides)
     grid.columns[0].no_wrap = True
-    scale, digits = (100, ".1f") if is_classes else (1, ".3g")
     for record in report["learners"]:
         if record["status"] == "no time":
             continue  # a note names them
@@ -178,19 +178,19 @@ def show_comparison(report: dict[str, Any]) -> None:
         name = f"[bold]{name}[/]" if record["learner"] == report["best"] else name
         cost = [f"{record['seconds']:.1f}", f"{record['size']:,}" if record["size"] else ""]
         is_free = record["learner"] in SIMPLEST.values()
-        grid.add_row(name, *_write_cells(record, scale, digits, report["best"]), *(["", ""] if is_free else cost))
+        grid.add_row(name, *_write_cells(record, is_classes, report["best"]), *(["", ""] if is_free else cost))
     console.print(grid)
     show_notes(console, report["warnings"])
     show_columns(console, report["columns"])
     console.print(f"[bold]advice:[/] {escape(report['advice'])}")
 
 
-def _write_cells(record: dict[str, Any], scale: int, digits: str, best: str) -> list[str]:
+def _write_cells(record: dict[str, Any], is_classes: bool, best: str) -> list[str]:
     """Return error, interval, and difference to the best with its interval."""
     values = [record[key] for key in ("error", "low", "high", "difference", "difference_low", "difference_high")]
     if not all(map(math.isfinite, values)):
         return ["failed" if record["status"].startswith("failed") else record["status"], "", ""]
-    error, low, high, difference, first, last = (format(scale * value, digits) for value in values)
-    error = error if scale == 100 else format(values[0], ".4g")
+    texts = (f"{100 * value:.1f}" if is_classes else format_number(value, 3) for value in values)
+    error, low, high, difference, first, last = texts
     gap = "the best" if record["learner"] == best else f"{difference} ({first}, {last})"
     return [error, f"{low} – {high}", gap]

@@ -16,6 +16,7 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from ..estimators.shared.progress import Show, show_progress
+from ..short_text import format_number
 from .harmless import harmless, harmless_json
 from .streams import can_show
 
@@ -98,7 +99,7 @@ def show_report(report: dict[str, Any], out: Path | None, model: Path | None) ->
 
 def make_grid(lines: bool = True, **columns: str) -> Grid:
     """Return an empty table; ``columns`` are headings, "_" for a blank, and the sides to which cells are aligned."""
-    grid = Grid() if lines else Grid(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    grid = Grid() if lines else Grid(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
     for name, side in columns.items():
         grid.add_column(name.replace("_", " ").strip(), justify=side, overflow="fold")  # type: ignore[arg-type]
     return grid
@@ -131,7 +132,7 @@ def _describe_error(record: dict[str, Any], task: str) -> str:
         return "failed" if record["status"].startswith("failed") else str(record["status"])
     if task == "classification":
         return f"{record['error']:.1%} ± {record['standard_error']:.1%}"
-    return f"{record['error']:.4g} ± {record['standard_error']:.2g}"
+    return f"{format_number(record['error'])} ± {format_number(record['standard_error'], 2)}"
 
 
 def _show_errors(console: Console, report: dict[str, Any]) -> None:
@@ -147,11 +148,13 @@ def _show_errors(console: Console, report: dict[str, Any]) -> None:
             interval = f"{low:.1%} – {high:.1%}"
             grid.add_row(names.get(name, name), f"{e['error']:.1%}", interval, f"{e['balanced_error']:.1%}")
     else:
-        grid = make_grid(_="left", root_mean_square_error="right", interval="right", mean_absolute_error="right")
+        grid = make_grid(
+            _="left", root_mean_squared_error="right", interval="right", mean_absolute_error="right", R2="right"
+        )
         for name, e in report["errors"].items():
-            low, high = e["interval"]
-            interval = f"{low:.4g} – {high:.4g}"
-            grid.add_row(names.get(name, name), f"{e['rmse']:.4g}", interval, f"{e['mean_absolute_error']:.4g}")
+            interval = " – ".join(map(format_number, e["interval"]))
+            errors = format_number(e["rmse"]), interval, format_number(e["mean_absolute_error"])
+            grid.add_row(names.get(name, name), *errors, f"{round(e['r2'], 2) + 0.0:.2f}")
     grid.columns[2].header = "95 % interval"
     console.print(grid)
 
@@ -163,8 +166,8 @@ def describe_help(helped: dict[str, Any], task: str) -> str:
         what, (difference, low, high) = "error", (f"{100 * value:+.1f}" for value in values)
         unit = " points"
     else:
-        what, (difference, low, high) = "mean squared error", (f"{value:+.3g}" for value in values)
-        unit = ""
+        what, unit = "root mean squared error", ""
+        difference, low, high = (format_number(value, 3, sign=True) for value in values)
     verdict = helped["verdict"][0].upper() + helped["verdict"][1:]
     if helped["verdict"] == "no clear difference":
         verdict = "Whether unlabelled rows helped is not clear"

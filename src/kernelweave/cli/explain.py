@@ -15,10 +15,13 @@ from sklearn.feature_selection import f_classif, r_regression
 from ..errors import ErrorCode, KernelweaveError
 from ..files import atomic_write
 from ..inspection.importance import ColumnImportance, column_importance
+from ..inspection.mixture import freeze_mixture
 from ..labeling.encoder import column_positions, source_positions
 from ..labeling.job import LabelingOptions, learn_labels, list_rows, spread
 from ..labeling.problem import Problem, read_problem
 from ..labeling.tasks import read_classes, read_numbers
+from ..model_selection.out_of_fold import N_SPLITS
+from ..short_text import format_number
 from . import options as asked
 from .display import make_grid, open_console, print_json, show_columns, show_notes, show_rows, show_stages
 from .harmless import harmless
@@ -28,6 +31,7 @@ from .reading import describe_run, number_rows, read_given
 from .streams import as_text, mark_work_done
 
 LEARNING_SHARE = 0.5  # of the time limit; the rest is for columns
+FITTING_SHARE = 0.5  # of the time for columns, in which all learners must be fitted in the folds
 MAX_COLUMNS = 100  # of a wide table, those that go with the labels most by themselves
 N_ROWS = 5  # suspects, and rows to label next
 
@@ -94,7 +98,8 @@ def explain(
             values = spread(texts, given.empty, None)
         rows = list_rows(given.frame, problem, values, result.model, options)
         left = None if time_limit is None else max(0.0, time_limit - problem.setup.clock.elapsed)
-        name, importance, notes = _weigh_columns(problem, options, result.model.learner, left, on_stage)
+        name, estimator, why = _choose_explained(result.model.learner, result.report["leaderboard"], left)
+        importance, notes = _weigh_columns(problem, options, estimator, left, on_stage)
     report = describe_run(tables, options, unlabeled) | problem.describe(options) | result.report
     report |= number_rows(rows, given.table) | {
         "explained": name,
@@ -105,7 +110,7 @@ def explain(
     if problem.task == "regression":
         unit = float(np.nanstd(read_numbers(problem.cells, problem.empty, options.target, None))) or 1.0
         report |= _in_unit(report, unit)
-    report["warnings"] = [*given.notes, *problem.notes, *result.notes, *notes]
+    report["warnings"] = [*given.notes, *problem.notes, *result.notes, *why, *notes]
     if report_file is not None:
         atomic_write(report_file, learned_page(given, problem.setup.X, result.model, report))
     mark_work_done()
@@ -118,11 +123,28 @@ def _slow_down(on_stage: Any) -> Any:
     return lambda text, share: on_stage(text, LEARNING_SHARE * share)
 
 
+def _choose_explained(
+    learner: Any, leaderboard: list[dict[str, Any]], max_time: float | None
+) -> tuple[str, Any, list[str]]:
+    """Return what columns are weighed for, its name, and a note if time allows for one learner of the mixture only."""
+    if len(learner.members_) == 1:
+        return learner.members_[0].name, clone(learner.members_[0].model), []
+    seconds = {record["candidate"]: record["seconds"] for record in leaderboard}
+    expected = N_SPLITS * sum(seconds[member.name] for member in learner.members_)
+    if max_time is None or expected <= FITTING_SHARE * max_time:
+        return f"the mixture of {len(learner.members_)} learners", freeze_mixture(learner), []
+    largest = max(learner.members_, key=lambda member: member.weight)
+    note = (
+        f"There was no time to weigh columns for all {len(learner.members_)} learners, so that they are weighed for "
+        f"the one with the largest weight, {largest.name}. Raise --time-limit."
+    )
+    return largest.name, clone(largest.model), [note]
+
+
 def _weigh_columns(
-    problem: Problem, options: LabelingOptions, learner: Any, max_time: float | None, on_stage: Any
-) -> tuple[str, ColumnImportance, list[str]]:
-    """Return the learner of the largest weight, what it needs, and notes on columns that were not tried."""
-    member = max(learner.members_, key=lambda each: each.weight)
+    problem: Problem, options: LabelingOptions, estimator: Any, max_time: float | None, on_stage: Any
+) -> tuple[ColumnImportance, list[str]]:
+    """Return what an estimator needs, and notes on columns that were not tried."""
     setup, notes = problem.setup, []
     if problem.task == "classification":
         y, _ = read_classes(problem.cells, problem.empty, options.target, setup.groups)
@@ -142,7 +164,7 @@ def _weigh_columns(
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of fits in the folds
             found = column_importance(
-                clone(member.model),
+                estimator,
                 setup.X,
                 y,
                 columns=columns,
@@ -159,7 +181,7 @@ def _weigh_columns(
         raise KernelweaveError(f"{error} Try another --learner, or label more rows.", ErrorCode.BAD_TARGET) from None
     if found.not_tried:
         notes.append(f"There was no time for {len(found.not_tried)} columns. Raise --time-limit to try them.")
-    return member.name, found, notes
+    return found, notes
 
 
 def _take_promising(columns: dict[str, list[int]], X: np.ndarray, y: np.ndarray, task: str) -> dict[str, list[int]]:
@@ -187,8 +209,8 @@ def show_explanation(report: dict[str, Any], n_columns: int) -> None:
     is_classes = report["task"] == "classification"
     value, low, high = (_write(number, is_classes) for number in report["explained_error"])
     console.print(
-        f"[bold]{escape(report['explained'])}[/], the learner with the largest weight, learned from "
-        f"{report['rows_labeled']:,} labels: error of held-out rows {value} (95 % interval {low} to {high})"
+        f"[bold]{escape(report['explained'])}[/], learned from {report['rows_labeled']:,} labels: "
+        f"error of held-out rows {value} (95 % interval {low} to {high})"
     )
     for kind, what, n in (("source", "sources", None), ("column", "columns", n_columns)):
         records = [record for record in report["importance"] if record["kind"] == kind]
@@ -207,8 +229,8 @@ def _show_importance(
     grid = make_grid(_="left", rise="right", interval="right", needed="left")
     grid.columns[0].header, grid.columns[2].header = what[:-1], "95 % interval"
     for record in records[:n_shown]:
-        scale, digits = (100, "+.1f") if is_classes else (1, "+.3g")
-        rise, low, high = (format(scale * record[key], digits) for key in ("importance", "low", "high"))
+        values = [record[key] for key in ("importance", "low", "high")]
+        rise, low, high = (f"{100 * each:+.1f}" if is_classes else format_number(each, 3, sign=True) for each in values)
         needed = "yes" if record["low"] > 0 else "no" if record["high"] < 0 else "not clear"
         grid.add_row(escape(record["name"]), rise, f"{low} to {high}", needed)
     console.print(grid)
@@ -217,4 +239,4 @@ def _show_importance(
 
 
 def _write(number: float, is_classes: bool) -> str:
-    return f"{number:.1%}" if is_classes else f"{number:.4g}"
+    return f"{number:.1%}" if is_classes else format_number(number)

@@ -11,14 +11,17 @@ import numpy as np
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import check_output
+from ..inspection.comparison import SIMPLEST
 from ..inspection.fit_evidence import read_evidence
 from ..inspection.model_report import make_page, render_page
 from ..labeling.tasks import read_classes, read_numbers
-from ..report.content import Fact, Section, Table, tabulate
+from ..report.content import Fact, Section, Share, Table, format_cell, tabulate
+from ..short_text import format_number
 from .display import print_note
 from .reading import Given
 
 IMPORTANCE = {"name": "name", "importance": "rise of the error", "low": "from", "high": "to"}
+N_DRAWN = 20  # columns, the most important ones
 ERRORS = ("error", "low", "high", "difference", "difference_low", "difference_high")
 LEARNERS = {
     "learner": "learner",
@@ -74,13 +77,19 @@ def learned_page(given: Given, X: np.ndarray, model: Any, report: dict[str, Any]
     """
     target, has_classes = given.options.target, report["task"] == "classification"
     lead = f"{report['table']}: {report['rows']:,} rows, of which {report['rows_labeled']:,} have a label."
+    scale: dict[str, float] = {}
     if has_classes:
         y, _ = read_classes(given.cells, given.empty, target, None)
     else:
         y = (read_numbers(given.cells, given.empty, target, None) - model.center) / model.unit
-        lead += f" Errors are in standard deviations of {target}: 1 is {model.unit:.4g}."
-    fit = read_evidence(model.learner, X, y, name_row=_row_namer(given), name_label=model.write_label)
-    more = {"cautions": report["warnings"], "sections": [*_importance_sections(report), _columns_section(report)]}
+        scale = {"center": model.center, "unit": model.unit}
+        lead += f" Errors are in the unit of {target}, whose standard deviation is {format_number(model.unit)}."
+    fit = read_evidence(model.learner, X, y, **scale, name_row=_row_namer(given), name_label=model.write_label)
+    more = {
+        "cautions": report["warnings"],
+        "first": _importance_sections(report),
+        "sections": [_columns_section(report)],
+    }
     page = make_page(fit, f"{target}: what was learned", lead, **more, code=repeat_command())
     return page.encode("utf-8", "backslashreplace")
 
@@ -88,22 +97,26 @@ def learned_page(given: Given, X: np.ndarray, model: Any, report: dict[str, Any]
 def compared_page(report: dict[str, Any]) -> bytes:
     """Return the page about a comparison of learners."""
     is_classes, n_labeled = report["task"] == "classification", report["rows_labeled"]
-    unit = "wrong classes in %" if is_classes else "root mean squared error"
-    percent = 100.0 if is_classes else 1.0
-    records = [each | {key: percent * each[key] for key in ERRORS} for each in report["learners"]]
-    table = tabulate("All learners under the same folds, the best first", records, LEARNERS)
+    unit = "shares of wrong classes" if is_classes else "root mean squared errors"
+    shares = ERRORS if is_classes else ()
+    table = tabulate("All learners under the same folds, the best first", report["learners"], LEARNERS, shares)
+    tested = [each for each in report["learners"] if each["rows"]]
+    drawings = _draw_intervals(tested, ("learner", "error", "low", "high"), "learner", "error", is_classes)
     best = next((each for each in report["learners"] if each["learner"] == report["best"]), None)
     advice = f"{report['advice'][:1].upper()}{report['advice'][1:]}"
     facts = []
     if best is not None:
-        facts.append(Fact(str(best["learner"]), "has the smallest error", f"{percent * best['error']:.3g}, {unit}"))
+        simplest = next(each for each in report["learners"] if each["learner"] in SIMPLEST.values())
+        error, usual = (format_cell((Share if is_classes else float)(each["error"])) for each in (best, simplest))
+        facts.append(Fact(str(best["learner"]), "has the smallest error", f"{error} on held-out rows"))
+        facts.append(Fact(usual, f"error of the {simplest['learner']}", "to compare with"))
     page = render_page(
         title=f"{report['options']['target']}: learners compared",
         lead=f"{report['table']}: {n_labeled:,} rows with a label, {report['rows'] - n_labeled:,} without.",
         facts=tuple(facts),
         cautions=tuple(report["warnings"]),
         sections=(
-            Section("Learners", (advice, f"Errors are {unit}, on held-out rows."), (), (table,)),
+            Section("Learners", (advice, f"Errors are {unit}, on held-out rows."), drawings, (table,)),
             _columns_section(report),
             Section("How to repeat it", code=repeat_command()),
         ),
@@ -131,16 +144,42 @@ def _importance_sections(report: dict[str, Any]) -> list[Section]:
     records = report.get("importance", [])
     if not records:
         return []
+    is_classes = report["task"] == "classification"
+    shares = tuple(IMPORTANCE) if is_classes else ()
+    by_kind = {kind: [each for each in records if each["kind"] == kind] for kind in ("source", "column")}
     tables = tuple(
-        tabulate(f"{kind.capitalize()}s", [each for each in records if each["kind"] == kind], IMPORTANCE)
-        for kind in ("source", "column")
-        if any(each["kind"] == kind for each in records)
+        tabulate(f"{kind.capitalize()}s, the most important first", found, IMPORTANCE, shares)
+        for kind, found in by_kind.items()
+        if found
     )
+    shown = [*by_kind["source"], *by_kind["column"][:N_DRAWN]]
+    fields = ("name", "importance", "low", "high")
+    drawings = _draw_intervals(shown, fields, "source or column", "rise of the error", is_classes)
     text = (
         f"By how much the error of {report['explained']} on held-out rows rises when the cells of a column are those "
         "of other rows, with a 95 % interval."
     )
-    return [Section("Which columns decide", (text,), (), tables)]
+    return [Section("Which columns decide", (text,), drawings, tables)]
+
+
+def _draw_intervals(
+    records: list[dict[str, Any]], fields: tuple[str, str, str, str], what: str, x_label: str, is_classes: bool
+) -> tuple[str, ...]:
+    """Return a drawing of numbers with intervals; nothing where there are none."""
+    from ..report.bars import BAR_INCHES, draw_intervals
+    from ..report.drawing import draw_svg
+
+    if not records:
+        return ()
+    name, *numbers = fields
+    scale = 100.0 if is_classes else 1.0
+    values, lows, highs = (scale * np.array([float(each[key]) for each in records]) for key in numbers)
+    names, label = [str(each[name]) for each in records], f"{x_label}, %" if is_classes else x_label
+
+    def plot(ax: Any) -> Any:
+        return draw_intervals(ax, names, values, lows, highs, what=what, x_label=label)
+
+    return (draw_svg(plot, "intervals", f"{x_label} by {what}", (6.4, 1.2 + BAR_INCHES * len(records))),)
 
 
 def _columns_section(report: dict[str, Any]) -> Section:

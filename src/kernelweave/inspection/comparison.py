@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..estimators.auto.leaderboard import PairedDifference, class_error, number_
 from ..estimators.auto.regressor import AutoKernelRegressor
 from ..labels import partition, partition_targets
 from ..parameters import one_of, require
+from ..short_text import format_number
 from .intervals import Difference, difference_of_roots, difference_of_shares
 from .peers import list_learners
 
@@ -40,7 +41,7 @@ class Comparison:
     best : str
         The learner of the smallest error among those tested on most rows.
     unlabeled_helped : PairedDifference or None
-        Error (mean squared error) of learners that use labelled rows only, combined, less that of all.
+        Error (root mean squared error) of learners that use labelled rows only, combined, less that of all.
     n_labeled, n_unlabeled : int
         Numbers of labelled and unlabelled rows.
     is_complete : bool
@@ -195,10 +196,13 @@ def _summarize(model: Any, part: Any, target: Any, task: str, unit: float, certi
     records[SIMPLEST[task]] = {"learner": SIMPLEST[task], **nothing}
     for name, record in records.items():
         record |= _measure(losses.get(name), losses.get(best), task, unit, part.n_unlabeled)
-    ordered = sorted(records.values(), key=lambda record: (most - record["rows"], _last_if_nan(record["error"])))
+    ordered = sorted(
+        records.values(),
+        key=lambda record: (most - record["rows"], _last_if_nan(record["error"]), record["learner"] != best),
+    )
     helped = model.unlabeled_helped_
     if helped is not None and task == "numbers":
-        helped = replace(helped, **{end: unit**2 * getattr(helped, end) for end in ("difference", "low", "high")})
+        helped = helped.times(unit)
     untested = [r for r in records.values() if r["rows"] < most and not r["status"].startswith("failed")]
     is_complete = bool(best) and not untested
     return Comparison(ordered, task, best, helped, part.n_labeled, part.n_unlabeled, is_complete, model.status_)
@@ -311,10 +315,11 @@ def _judge_unlabeled(found: Comparison) -> str:
     if task == "classes":
         difference, low, high = (f"{100 * v:+.1f}" for v in (helped.difference, helped.low, helped.high))
         return f"{answer} (without them the error changes by {difference} points, 95 % interval {low} to {high})"
-    difference, low, high = (f"{v:+.3g}" for v in (helped.difference, helped.low, helped.high))
-    what = "mean squared error"
+    values = (helped.difference, helped.low, helped.high)
+    difference, low, high = (format_number(value, 3, sign=True) for value in values)
+    what = "root mean squared error"
     return f"{answer} (without them the {what} changes by {difference}, 95 % interval {low} to {high})"
 
 
 def _write(error: float, task: str) -> str:
-    return f"{error:.1%}" if task == "classes" else f"{error:.4g}"
+    return f"{error:.1%}" if task == "classes" else format_number(error)

@@ -31,6 +31,7 @@ from ..estimators.rkda import RKDAClassifier
 from ..estimators.shared.base import KernelEstimator
 from ..kernels.base import batches
 from ..kernels.expansion import KernelExpansion
+from ..model_selection.calibration import SemiSupervisedCalibration
 from ..model_selection.semi_supervised import takes_unlabeled
 from ..parameters import COUNT, NONE, check_parameters
 from .explanation import CombinedExplanation, Explanation
@@ -44,7 +45,7 @@ def explain(model: Any, X: Any, *, n_training_rows: int | None = 20) -> Explanat
     Parameters
     ----------
     model : estimator
-        Fitted; a model of kernelweave, a search over one, or a pipeline that ends in one.
+        Fitted; a model of kernelweave, a search over one, a calibration of one, or a pipeline that ends in one.
     X : array, sparse matrix or frame of shape (n_rows, n_features)
         Rows whose predictions are explained.
     n_training_rows : int or None, default=20
@@ -83,6 +84,7 @@ def explain(model: Any, X: Any, *, n_training_rows: int | None = 20) -> Explanat
       their order nor their differences.
     - ``HarmonicClassifier`` and ``HarmonicRegressor``: the probabilities, or the number; they are means over neighbours
       in the graph, labelled or not, whose own values have come along the graph from labelled rows.
+    - ``SemiSupervisedCalibration``: the decision values of ``estimator_``, with which its probabilities grow.
     - ``AutoKernel*``: the members' parts in probabilities, or in the number; and each member that is one of the above.
 
     Examples
@@ -106,6 +108,9 @@ def explain(model: Any, X: Any, *, n_training_rows: int | None = 20) -> Explanat
         rows = model[:-1].transform(X) if len(model) > 1 else X
         return explain(model[-1], rows, n_training_rows=n_training_rows)
     if not isinstance(model, KernelEstimator):
+        if isinstance(model, SemiSupervisedCalibration):
+            check_is_fitted(model)
+            return explain(model.estimator_, X, n_training_rows=n_training_rows)
         if hasattr(model, "best_estimator_"):
             return explain(model.best_estimator_, X, n_training_rows=n_training_rows)
         raise NotASumError(_refusal(model))
@@ -127,7 +132,8 @@ def _refusal(model: Any) -> str:
     return (
         f"explain cannot take {type(model).__name__} apart: its prediction is not a sum over training rows. It takes "
         "fitted mixtures and support vector machines of kernelweave, RKDAClassifier, Harmonic* and AutoKernel*, "
-        "alone, in a search, or last in a Pipeline. For other models use sklearn.inspection.permutation_importance."
+        "alone, in a search, in SemiSupervisedCalibration, or last in a Pipeline. For other models use "
+        "column_importance, or sklearn.inspection.permutation_importance."
     )
 
 

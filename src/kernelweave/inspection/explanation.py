@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators.shared.records import Records, make_frame
-from ..kernels.short_text import cut_text
+from ..short_text import cut_text
 
 INTERCEPT = "(intercept)"
 OTHERS = "(other rows)"
@@ -80,7 +80,7 @@ class Explanation:
             ``contribution``. The contributions of a row and an output sum to its decision value.
         """
         if by not in ("kernel", "source", "training_row"):
-            raise ValueError(f'to_frame got by={by!r}; expected "kernel", "source" or "training_row".')
+            raise ValueError(f'to_frame got by={cut_text(repr(by))}; expected "kernel", "source" or "training_row".')
         records: list[dict[str, Any]] = []
         for i, k in np.ndindex(*self.decision.shape):
             start = {"row": i, "output": self.outputs[k]}

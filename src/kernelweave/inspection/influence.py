@@ -10,7 +10,7 @@ from sklearn.utils import _safe_indexing as take  # in scikit-learn's public ref
 from sklearn.utils.validation import _num_samples
 
 from ..estimators.shared.records import make_frame
-from ..kernels.short_text import cut_text
+from ..short_text import cut_text
 from .displays import needs_matplotlib
 from .explain import explain
 from .explanation import INTERCEPT, OTHERS, CombinedExplanation, Explanation, read_row

@@ -124,6 +124,8 @@ class LabelMapDisplay:
         doubtful: float = 0.1,
         max_rows: int = 3000,
         random_state: int = 0,
+        center: float = 0.0,
+        unit: float = 1.0,
         ax: Any = None,
     ) -> Self:
         """Draw the rows of a fit.
@@ -146,6 +148,10 @@ class LabelMapDisplay:
             Rows that are drawn; of more, labelled rows and centres come first, up to half of them.
         random_state : int, default=0
             Seed of the choice.
+        center : float, default=0.0
+            What was subtracted from numbers before the fit, if anything was.
+        unit : float, default=1.0
+            What they were divided by.
         ax : Axes, optional
             Where to draw; None: a new figure.
 
@@ -163,8 +169,8 @@ class LabelMapDisplay:
                 f"{owner}.from_estimator got {type(estimator).__name__}, which predicts no labels. Pass a classifier "
                 "or regressor; for a kernel learner, LearnedKernelClassifier(learner)."
             )
-        model, inner_X = _find_learned(estimator, X) or (estimator, X)
-        n_rows = _count_rows(owner, model, X, y)
+        n_rows = _count_rows(owner, estimator, X, y)
+        model, inner_X = _find_learned(estimator, X, n_rows) or (estimator, X)
         classes = OUTLIER_CLASSES if is_outlier_detector(estimator) else getattr(estimator, "classes_", None)
         labeled, given = _read_given(estimator, y, classes)
         centers, center_label = _find_centers(model, n_rows)
@@ -178,7 +184,7 @@ class LabelMapDisplay:
         certainty = None if classes is None else _certainty(estimator, X, rows, n_rows)
         return cls(
             placed.points,
-            labels,
+            center + unit * labels.astype(float) if classes is None else labels,
             is_labeled,
             is_doubtful=None if certainty is None else _least(certainty, ~is_labeled, doubtful),
             is_center=np.isin(rows, centers),
@@ -252,26 +258,37 @@ def choose_rows(n_rows: int, first: np.ndarray, max_rows: int, seed: int) -> np.
     return np.sort(np.concatenate([first, rng.choice(others, max_rows - len(first), replace=False)]))
 
 
-def _find_learned(estimator: Any, X: Any) -> tuple[Any, Any] | None:
-    """Return the first model inside that has learned a kernel, and the rows as it sees them; None if there is none."""
+def _find_learned(estimator: Any, X: Any, n_rows: int) -> tuple[Any, Any] | None:
+    """Return the first model inside that has learned a kernel, and the rows as it sees them; None if there is none.
+
+    Members of a combination that take no unlabelled rows have seen the labelled ones only, and are passed over.
+    """
     if any(hasattr(estimator, name) for name in LEARNED):
-        return estimator, X
+        return (estimator, X) if _count_fitted(estimator) in (None, n_rows) else None
     if len(getattr(estimator, "steps", ())) > 1:
         X = estimator[:-1].transform(X)
-    found = (_find_learned(inner, X) for inner in inner_models(estimator))
+    found = (_find_learned(inner, X, n_rows) for inner in inner_models(estimator))
     return next((pair for pair in found if pair is not None), None)
 
 
-def _count_rows(owner: str, model: Any, X: Any, y: Any) -> int:
+def _count_fitted(model: Any) -> int | None:
+    """Return the number of rows that a model was fitted to; None where it does not say."""
+    known = (len(getattr(model, name)) for name in ("transduction_", "dual_coef_") if hasattr(model, name))
+    return next(known, None)
+
+
+def _count_rows(owner: str, estimator: Any, X: Any, y: Any) -> int:
     """Return the number of rows, which must be that of the fit where it is known."""
     check_consistent_length(X, y)
     n_rows = int(X.shape[0]) if hasattr(X, "shape") else len(X)
-    for name in ("transduction_", "dual_coef_"):
-        if hasattr(model, name) and len(getattr(model, name)) != n_rows:
-            raise ValueError(
-                f"{owner}.from_estimator got {n_rows} rows, but {type(model).__name__} was fitted to "
-                f"{len(getattr(model, name))}. Pass the rows of the fit, in their order."
-            )
+    models = [estimator]
+    while models and _count_fitted(models[0]) is None:
+        models = inner_models(models[0])
+    if models and _count_fitted(models[0]) != n_rows:
+        raise ValueError(
+            f"{owner}.from_estimator got {n_rows} rows, but {type(models[0]).__name__} was fitted to "
+            f"{_count_fitted(models[0])}. Pass the rows of the fit, in their order."
+        )
     return n_rows
 
 
@@ -318,7 +335,7 @@ def _certainty(estimator: Any, X: Any, rows: np.ndarray, n_rows: int) -> np.ndar
 
 
 def _name_axis(which: str, share: float) -> str:
-    return f"{which} principal component ({share:.0%} of the variance)"
+    return f"{which} component ({share:.0%} of the variance)"
 
 
 def _least(certainty: np.ndarray, among: np.ndarray, share: float) -> np.ndarray:

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from ..parameters import is_count, require
+from ..parameters import POSITIVE, is_count, is_positive, require
 from .displays import HALF_WIDTH, as_frame, find_model, needs_matplotlib, title_of, wilson_interval
 
 
@@ -89,13 +89,15 @@ class LeaderboardDisplay:
             )
 
     @classmethod
-    def from_estimator(cls, estimator: Any, *, ax: Any = None, n_candidates: int = 20) -> Self:
+    def from_estimator(cls, estimator: Any, *, unit: float = 1.0, ax: Any = None, n_candidates: int = 20) -> Self:
         """Draw the candidates of a fitted search.
 
         Parameters
         ----------
         estimator : AutoKernelClassifier or AutoKernelRegressor
             Fitted; or a pipeline that ends with one.
+        unit : float, default=1.0
+            What numbers were divided by before the fit, if they were: errors are drawn times this.
         ax : Axes or sequence of two Axes, optional
             Where to draw; None: a new figure.
         n_candidates : int, default=20
@@ -107,16 +109,17 @@ class LeaderboardDisplay:
             The display, drawn.
         """
         model = find_model(estimator, ("leaderboard_",), cls.__name__)
+        require(f"{cls.__name__}.from_estimator", "unit", unit, is_positive(unit), POSITIVE.expected)
         error, records = model.error_, model.leaderboard_
         columns = {name: [record[name] for record in records] for name in ("error", "standard_error", "weight")}
         return cls(
             [record["candidate"] for record in records],
-            columns["error"],
-            columns["standard_error"],
+            unit * np.array(columns["error"]),
+            unit * np.array(columns["standard_error"]),
             columns["weight"],
             statuses=[record["status"] for record in records],
             n_rows=len(model.oof_rows_) if hasattr(model, "classes_") else None,
-            mixture=None if error is None else (error.value, error.low, error.high),
+            mixture=None if error is None else (unit * error.value, unit * error.low, unit * error.high),
             measure="share of wrong classes" if hasattr(model, "classes_") else "root mean squared error",
             title=title_of(estimator, model),
         ).plot(ax, n_candidates=n_candidates)

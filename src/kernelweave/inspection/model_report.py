@@ -5,15 +5,18 @@ from __future__ import annotations
 import platform
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from functools import partial
 from importlib.metadata import version
 from os import PathLike
 from typing import Any
 
+from sklearn.base import is_classifier
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from ..files import atomic_write, check_output
 from ..report.content import Document, Section
+from ..short_text import format_number
 from .fit_evidence import FitEvidence, read_evidence
 from .report_sections import SECTIONS, list_cautions, list_facts
 
@@ -64,7 +67,8 @@ def write_report(
     check_is_fitted(model)
     if isinstance(model, Pipeline):
         X, model = model[:-1].transform(X) if len(model) > 1 else X, model[-1]
-    fit = read_evidence(model, X, y, random_state)
+    names: dict[str, Any] = {} if is_classifier(model) else {"name_label": partial(format_number, digits=6)}
+    fit = read_evidence(model, X, y, random_state, **names)
     lead = f"{fit.n_labeled:,} labelled and {fit.n_unlabeled:,} unlabelled rows, {_count_columns(X)} columns."
     page = make_page(fit, title or f"What {type(model).__name__} learned", lead, code=f"{model!r}.fit(X, y)")
     atomic_write(path, page.encode("utf-8", "backslashreplace"))
@@ -76,6 +80,7 @@ def make_page(
     lead: str,
     *,
     cautions: Sequence[str] = (),
+    first: Sequence[Section] = (),
     sections: Sequence[Section] = (),
     code: str = "",
 ) -> str:
@@ -87,19 +92,21 @@ def make_page(
     title, lead : str
     cautions : sequence of str
         Sentences that stand before all else.
+    first : sequence of Section
+        Those that come after what was learned.
     sections : sequence of Section
         Further ones; they come before the last.
     code : str
         How to repeat it.
     """
-    own = [section for make in SECTIONS for section in make(fit)]
+    learned, *own = [section for make in SECTIONS for section in make(fit)]
     last = [Section("How to repeat it", code=code)] if code else []
     return render_page(
         title=title,
         lead=lead,
         facts=tuple(list_facts(fit)),
         cautions=(*cautions, *list_cautions(fit)),
-        sections=(*own, *sections, *last),
+        sections=(learned, *first, *own, *sections, *last),
     )
 
 

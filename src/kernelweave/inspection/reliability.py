@@ -96,8 +96,8 @@ class ReliabilityDisplay:
         estimator : fitted classifier
             With ``predict_proba``.
         X : array, sparse matrix or frame of shape (n_samples, n_features), optional
-            Rows that the classifier has not seen. None: the held-out rows of an :class:`AutoKernelClassifier`, which
-            it keeps; :class:`SemiSupervisedCalibration` was fitted to its own, and needs others.
+            Rows that the classifier has not seen. None: the held-out rows that :class:`AutoKernelClassifier` and
+            :class:`SemiSupervisedCalibration` keep.
         y : array-like of shape (n_samples,), optional
             Their classes; unlabelled rows are left out.
         n_bins : int, default=10
@@ -126,12 +126,13 @@ class ReliabilityDisplay:
         if X is not None:
             probabilities, title = estimator.predict_proba(X), f"{name}, rows given"
         elif hasattr(estimator, "oof_probabilities_"):
-            probabilities, y = estimator.oof_probabilities_, estimator.transduction_[estimator.oof_rows_]
+            probabilities, rows = estimator.oof_probabilities_, estimator.oof_rows_
+            y = estimator.oof_given_ if hasattr(estimator, "oof_given_") else estimator.transduction_[rows]
             title = f"{name}, {len(y)} held-out rows"
         else:
             raise ValueError(
                 f"ReliabilityDisplay.from_estimator got {name}, which keeps no probabilities of held-out rows. Pass X "
-                "and y of rows that it has not seen."
+                "and y of rows that it has not seen, or put it into SemiSupervisedCalibration, which keeps them."
             )
         options: dict[str, Any] = {"classes": estimator.classes_, "n_bins": n_bins, "strategy": strategy}
         return cls.from_predictions(y, probabilities, **options, pos_label=pos_label, title=title, ax=ax)

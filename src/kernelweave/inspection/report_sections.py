@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..report.content import Cell, Fact, Section, Table, tabulate
+from ..report.content import Cell, Fact, Section, Share, Table, tabulate
+from ..short_text import format_number
 from .certificate import CertificateDisplay
 from .fit_evidence import FitEvidence
 from .kernel_weights import KernelWeightsDisplay
@@ -17,6 +18,7 @@ from .reliability import ReliabilityDisplay
 
 MAX_CLASSES = 20  # of a confusion matrix
 N_SUSPECTS, N_NEXT, N_KERNELS = 15, 15, 15  # lines of a table
+INCHES_OF_FRAME, INCHES_OF_LINE = 1.4, 0.27  # of a drawing with one name a line
 INCHES, MAP_INCHES = (6.4, 4.0), (7.0, 5.2)
 NO_DRAWING = (TypeError, ValueError, AttributeError)  # of a Display that a model has nothing for
 SHARES = (0.25, 0.5, 0.75, 0.9, 1.0)  # of the rows, in the table of absolute errors
@@ -41,19 +43,32 @@ def list_facts(fit: FitEvidence) -> Iterator[Fact]:
         interval = f"95 % interval {100 * error.low:.1f} to {100 * error.high:.1f} %, {error.n_rows} held-out rows"
         yield Fact(f"{100 * error.value:.1f} %", "wrong labels, expected", interval)
     elif error is not None:
-        yield Fact(
-            f"{error.value:.4g}", "root mean squared error", f"95 % interval {error.low:.4g} to {error.high:.4g}"
-        )
-    helped = getattr(fit.model, "unlabeled_helped_", None)
+        interval = f"95 % interval {format_number(error.low)} to {format_number(error.high)}"
+        yield Fact(format_number(error.value), "root mean squared error", f"{interval}{_relate(fit)}")
+    helped = fit.unlabeled_helped
     if helped is not None:
         short = {"unlabelled rows helped": "Yes", "unlabelled rows hurt": "No"}.get(helped.verdict, "Unclear")
-        change, low, high = (f"{round(-each, 6) + 0.0:+.3g}" for each in (helped.difference, helped.high, helped.low))
-        yield Fact(short, "did unlabelled rows help?", f"error {change} by them, 95 % interval {low} to {high}")
+        values = (0.0 - helped.difference, 0.0 - helped.high, 0.0 - helped.low)
+        change, low, high = (_sign(each, fit.has_classes) for each in values)
+        what = "points of error" if fit.has_classes else "of the error"
+        yield Fact(short, "did unlabelled rows help?", f"{change} {what} by them, 95 % interval {low} to {high}")
     certificate = getattr(_certified(fit.model), "certificate_", None)
     if certificate is not None:
         is_bound = certificate.kind == "duality gap"
         name = "distance from the optimum, at most" if is_bound else str(certificate.kind)
         yield Fact(f"{certificate.relative:.1e}", name, "relative, by a duality gap" if is_bound else "relative")
+
+
+def _relate(fit: FitEvidence) -> str:
+    """Return the share of the variance that is explained, where there is a variance."""
+    variance = float(np.var(np.asarray(fit.held_out.given, dtype=float)))
+    if variance <= 0 or fit.held_out.error is None:
+        return ""
+    return f", R² {1.0 - fit.held_out.error.value**2 / variance:.2f}"
+
+
+def _sign(value: float, is_share: bool) -> str:
+    return f"{100 * value:+.1f}" if is_share else format_number(value, 3, sign=True)
 
 
 def list_cautions(fit: FitEvidence) -> Iterator[str]:
@@ -79,8 +94,8 @@ def _certified(model: Any) -> Any:
 
 def _learned(fit: FitEvidence) -> Iterator[Section]:
     model = fit.model
-    if hasattr(model, "explain"):
-        yield Section("What was learned", tuple(model.explain().splitlines()))
+    if fit.sentences is not None:
+        yield Section("What was learned", tuple(fit.sentences))
         return
     texts = [f"{type(model).__name__}: {str(type(model).__doc__ or '').strip().splitlines()[0]}"]
     texts += [f"{model.certificate_}."] if hasattr(model, "certificate_") else []
@@ -94,8 +109,14 @@ def _candidates(fit: FitEvidence) -> Iterator[Section]:
         "Every candidate was fitted to all labels, and again with the labels of some rows hidden; the errors are those "
         "on hidden labels. The weights are those of the mixture that fills in the labels."
     )
-    drawing = draw(lambda ax: LeaderboardDisplay.from_estimator(fit.model, ax=ax), "candidates", "Errors of candidates")
-    table = tabulate("Candidates, the largest weight first", fit.model.leaderboard_, LEADERBOARD)
+
+    def plot(ax: Any) -> None:
+        LeaderboardDisplay.from_estimator(fit.model, unit=fit.unit, ax=ax)
+        _fit_height(ax, min(len(fit.leaderboard), 20))
+
+    drawing = draw(plot, "candidates", "Errors of candidates")
+    shares = ("weight", "error", "standard_error") if fit.has_classes else ("weight",)
+    table = tabulate("Candidates, the largest weight first", fit.leaderboard, LEADERBOARD, shares)
     yield Section("Candidates", (text,), drawing, (table,))
 
 
@@ -116,7 +137,7 @@ def _errors(fit: FitEvidence) -> Iterator[Section]:
     for each in shown:
         mine = predicted[given == each]
         cells = [int(np.sum(mine == other)) for other in shown]
-        lines.append((str(each), *cells, len(mine), float(np.mean(mine != each))))
+        lines.append((str(each), *cells, len(mine), Share(np.mean(mine != each))))
     more = len(classes) - len(shown)
     texts = ["A row of the table is a given class, a column what models say that have not seen the label."]
     texts += [f"{more} rarer classes are not shown."] if more else []
@@ -134,14 +155,18 @@ def _calibration(fit: FitEvidence) -> Iterator[Section]:
 
 def _kernels(fit: FitEvidence) -> Iterator[Section]:
     found: list[Any] = []
-    drawings = draw(
-        lambda ax: found.append(KernelWeightsDisplay.from_estimator(fit.model, ax=ax)), "kernels", "Shares of kernels"
-    )
+
+    def plot(ax: Any) -> None:
+        found.append(KernelWeightsDisplay.from_estimator(fit.model, ax=ax))
+        n_sources = len(set(found[0].sources))
+        _fit_height(ax, min(len(found[0].names), N_KERNELS + 1) + (n_sources + 2 if n_sources > 1 else 0))
+
+    drawings = draw(plot, "kernels", "Shares of kernels")
     if not drawings:
         return
     display = found[0]
     order = np.argsort(-display.shares, kind="stable")[:N_KERNELS]
-    lines = tuple((display.names[k], display.sources[k], float(display.shares[k])) for k in order)
+    lines = tuple((display.names[k], display.sources[k], Share(display.shares[k])) for k in order)
     more = len(display.names) - len(lines)
     inside = _certified(fit.model) is not fit.model
     texts = [f"Of the best single model with a certificate, {type(_certified(fit.model)).__name__}."] if inside else []
@@ -152,7 +177,7 @@ def _kernels(fit: FitEvidence) -> Iterator[Section]:
 
 def _map(fit: FitEvidence) -> Iterator[Section]:
     drawings = draw(
-        lambda ax: LabelMapDisplay.from_estimator(fit.model, fit.X, fit.y, ax=ax),
+        lambda ax: LabelMapDisplay.from_estimator(fit.model, fit.X, fit.y, center=fit.center, unit=fit.unit, ax=ax),
         "map",
         "Map of the rows",
         MAP_INCHES,
@@ -201,11 +226,16 @@ def _next_rows(fit: FitEvidence) -> Iterator[Section]:
     guesses = fit.model.transduction_[rows]
     chances = fit.model.label_distributions_[rows].max(axis=1)
     lines = tuple(
-        (fit.name_row(row), fit.name_label(guess), float(chance))
+        (fit.name_row(row), fit.name_label(guess), Share(chance))
         for row, guess, chance in zip(rows, guesses, chances, strict=True)
     )
     text = "Labels of these rows would teach the model most: it is unsure of them, and they are far from one another."
     yield Section("Rows to label next", (text,), (), (Table("In this order", ("row", "guess", "probability"), lines),))
+
+
+def _fit_height(ax: Any, n_lines: int) -> None:
+    """Give a drawing with one name a line the height that these need."""
+    ax.figure.set_figheight(INCHES_OF_FRAME + INCHES_OF_LINE * n_lines)
 
 
 SECTIONS = (_learned, _candidates, _errors, _calibration, _kernels, _map, _convergence, _suspects, _next_rows)

@@ -20,8 +20,8 @@ import numpy as np
 from sklearn import get_config
 from sklearn.base import clone
 
+from ..short_text import short_repr
 from .column_names import read_rows
-from .short_text import short_repr
 
 Rows = np.ndarray | slice
 ALL = slice(None)

@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils import check_array
 
-from .short_text import list_some, short_repr
+from ..short_text import list_some, short_repr
 
 
 def read_rows(X: Any, *, allows_missing: bool, dtypes: Sequence[Any]) -> tuple[Any, list[str] | None]:

@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
+from ..short_text import cut_text
 from .algebra import BoundSum
 from .base import BoundKernel, batches
 from .checks import require_finite
-from .short_text import cut_text
 
 MAX_FOLD_VALUES = 500_000  # 4 megabytes a model; of more, what centres of folded kernels add is not kept
 

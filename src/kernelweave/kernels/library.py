@@ -10,12 +10,12 @@ from typing import Any, Self
 
 import numpy as np
 
+from ..short_text import MAX_LENGTH, cut_text, list_some, name_some, short_repr
 from .base import BoundKernel, Kernel, _group_by_head
 from .bound_library import BoundLibrary
 from .column_names import read_rows
 from .diagnosis import KernelDiagnosis, diagnose
 from .sharing import bind_together_once
-from .short_text import MAX_LENGTH, cut_text, list_some, name_some, short_repr
 
 MAX_REPR = 2000  # characters, up to which the ``repr`` of a library can be evaluated; a longer one is a description
 

@@ -16,10 +16,10 @@ from scipy import sparse
 from sklearn.base import clone
 
 from ..parameters import check_parameters, one_of
+from ..short_text import format_items, short_repr
 from .base import ALL, BoundKernel, Comparable, Kernel, Rows, _is_same, require_kernel
 from .column_names import find_positions, name_columns
 from .sharing import bind_once, once
-from .short_text import format_items, short_repr
 
 MAX_CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many rows
 

@@ -106,3 +106,14 @@ def find_number_format(texts: Iterable[str]) -> str:
     if all(len(part) > 1 for part in parts):
         return f".{n_digits - 1}{letter}"
     return f".{n_digits}{'g' if letter == 'e' else 'G'}"
+
+
+def looks_like_formula(text: str) -> bool:
+    """Return whether a spreadsheet program would take a cell of a text file for a formula.
+
+    Examples
+    --------
+    >>> [text for text in ("=cmd()", "-1,5", "+49 30", "@SUM(A1)", "-", "a=b") if looks_like_formula(text)]
+    ['=cmd()', '+49 30', '@SUM(A1)']
+    """
+    return len(text) > 1 and text[0] in "=+-@\t\r" and as_numbers([text]) is None

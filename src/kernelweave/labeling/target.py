@@ -15,7 +15,8 @@ import numpy as np
 
 from ..errors import ErrorCode, KernelweaveError
 from ..labels import NO_LABEL, find_text_markers
-from .numbers import are_codes, as_numbers, find_thousands
+from ..short_text import cut_text
+from .numbers import are_codes, as_numbers, find_thousands, looks_like_formula
 
 MAX_CLASS_VALUES = 20  # a target with more distinct numbers is regression (half of it where some have decimals)
 MAX_GROUPS_NAMED = 3  # groups of similar classes in a note
@@ -133,7 +134,7 @@ def check_groups(groups: np.ndarray, classes: np.ndarray | None) -> None:
 
 
 def note_doubtful_classes(classes: Sequence[str]) -> list[str]:
-    """Return a sentence on a class that looks like a missing label, and one on classes that look like the same.
+    """Return sentences on classes that look like a missing label, like one another, or like a formula.
 
     Examples
     --------
@@ -146,6 +147,11 @@ def note_doubtful_classes(classes: Sequence[str]) -> list[str]:
         more = ", …" if len(groups) > MAX_GROUPS_NAMED else ""
         shown = "; ".join(groups[:MAX_GROUPS_NAMED])
         notes.append(f"The classes {shown}{more}: if they are the same, spell them alike.")
+    if formulas := [name for name in classes if looks_like_formula(name)]:
+        notes.append(
+            f"Spreadsheet programs take cells such as {cut_text(formulas[0])!r} for formulas: it is filled in as it "
+            "was given, so import the copy as text."
+        )
     return notes
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.metrics import balanced_accuracy_score, mean_absolute_error
+from sklearn.metrics import balanced_accuracy_score, mean_absolute_error, r2_score
 
 from ..errors import ErrorCode, KernelweaveError
 from ..estimators.auto.leaderboard import class_error, number_error
@@ -178,6 +178,7 @@ def _number_errors(learner: Any, truth: np.ndarray, unit: float) -> dict[str, di
             "rmse": unit * error.value,
             "interval": [unit * error.low, unit * error.high],
             "mean_absolute_error": unit * float(mean_absolute_error(truth, predicted)),
+            "r2": float(r2_score(truth, predicted)) if len(truth) > 1 else float("nan"),
         }
     return errors
 
@@ -187,9 +188,9 @@ def _in_unit(report: dict[str, Any], unit: float) -> dict[str, Any]:
     for record in report["leaderboard"]:
         record |= {key: unit * record[key] for key in ("error", "standard_error")}
     helped = report["unlabeled_helped"]
-    if helped is not None:  # of mean squared errors
-        helped["difference"] *= unit**2
-        helped["interval"] = [unit**2 * end for end in helped["interval"]]
+    if helped is not None:
+        helped["difference"] *= unit
+        helped["interval"] = [unit * end for end in helped["interval"]]
     return report
 
 

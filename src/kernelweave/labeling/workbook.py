@@ -14,7 +14,9 @@ from xml.etree.ElementTree import ParseError
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import reason
+from ..short_text import cut_text
 from .base import require_package
+from .numbers import looks_like_formula
 from .text_table import TextTable
 
 # What openpyxl raises where a part of a workbook is missing, cut short or not what it should be.
@@ -45,6 +47,11 @@ def read_workbook(path: Path, raw: bytes) -> TextTable:
     notes = [f"'{path}' is a workbook: its first sheet, {sheets[0]!r}, is read, and a copy is CSV."]
     if len(sheets) > 1:
         notes.append(f"Other sheets of '{path}' are not read: {', '.join(map(repr, sheets[1:5]))}.")
+    if formulas := [cell for row in rows for cell in row if looks_like_formula(cell)]:
+        notes.append(
+            f"{len(formulas)} cells of '{path}' are texts such as {cut_text(formulas[0])!r}, which spreadsheets take "
+            "for formulas in a CSV file: import a copy as text."
+        )
     table = TextTable.parse(path, text.getvalue().encode(), delimiter=",")
     return replace(table, remarks=tuple(notes))
 

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from ..labels import Partition, partition
 from ..warn import warn_caller
 from .folds import check_weights, make_folds
-from .scaling import Choice, Scaling, choose_scaling, log_probabilities, most_probable
+from .scaling import Choice, Scaling, choose_scaling, log_probabilities, most_probable, scale_held_out
 from .scorers import labeled_scorer
 from .semi_supervised import refuse_inner_marker, write_classes
 
@@ -83,8 +83,12 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         The labelled rows that were in a test part.
     oof_decision_ : ndarray of shape (n_tested,) or (n_tested, n_classes)
         Their decision values.
+    oof_given_ : ndarray of shape (n_tested,)
+        The classes that were given.
     oof_classes_ : ndarray of shape (n_tested,)
         The classes that they get if scaling is fitted to the other parts.
+    oof_probabilities_ : ndarray of shape (n_tested, n_classes)
+        Their probabilities if scaling is fitted to the other parts.
     n_features_in_ : int
         Number of columns of ``X``; only if the estimator has it.
     feature_names_in_ : ndarray of shape (n_features,)
@@ -172,14 +176,16 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         folds = self._make_folds(X, y, groups, part, kept)
         tested, decision, fold_of = _decide_out_of_fold(fit, X, labeled, part, folds)
         rows = labeled[tested]
-        choice = choose_scaling(decision, part.codes[tested], weights[rows], fold_of % MAX_PARTS)
+        held_out = decision, part.codes[tested], weights[rows], fold_of % MAX_PARTS
+        choice = choose_scaling(*held_out)
         _warn_if_flat(choice, part.classes)
         estimator, scaling = fit(kept), choice.scaling
         self.center_, self.unit_ = scaling.center, scaling.unit
         self.slope_, self.offset_ = scaling.slope, scaling.offset
         self.keeps_classes_ = choice.keeps_classes
         self.oof_rows_, self.oof_decision_ = rows, decision
-        self.oof_classes_ = part.classes[choice.held_out]
+        self.oof_given_, self.oof_classes_ = part.classes[part.codes[tested]], part.classes[choice.held_out]
+        self.oof_probabilities_ = scale_held_out(choice, *held_out)
         self.classes_ = part.classes
         self.estimator_ = estimator
         for name in ("n_features_in_", "feature_names_in_"):

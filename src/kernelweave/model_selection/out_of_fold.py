@@ -15,6 +15,7 @@ from sklearn.utils.metaestimators import _safe_split  # rows, and of a kernel ma
 
 from ..labels import Partition, TargetPartition, partition, partition_targets
 from ..parameters import one_of, require
+from ..short_text import short_repr
 from .folds import check_weights, make_folds
 from .semi_supervised import WrittenLabels, refuse_inner_marker, takes_unlabeled, write_classes, write_labels
 
@@ -225,7 +226,7 @@ def _read_labels(estimator: Any, y: Any, unlabeled: Any) -> Partition | TargetPa
         return part
     if is_regressor(estimator):
         return partition_targets(y, several=True)
-    raise TypeError(f"out_of_fold needs a classifier or a regressor, got {estimator!r}.")
+    raise TypeError(f"out_of_fold needs a classifier or a regressor, got {short_repr(estimator)}.")
 
 
 def _choose_method(estimator: Any, method: str) -> str:

@@ -143,6 +143,21 @@ def choose_scaling(decision: Floats, codes: Rows, weights: Floats, parts: Rows, 
     return kept
 
 
+def scale_held_out(choice: Choice, decision: Floats, codes: Rows, weights: Floats, parts: Rows) -> Floats:
+    """Probabilities of rows, shape (n_samples, n_classes), by scalings of the chosen kind fitted without their parts.
+
+    Where the other parts lack a class, they are those of the scaling that was fitted to all rows.
+    """
+    fit = fit_temperature_scaling if choice.keeps_classes else fit_vector_scaling
+    found = np.exp(log_probabilities(choice.scaling(decision)))
+    for part in np.unique(parts):
+        test = parts == part
+        if len(np.setdiff1d(codes, codes[~test])) == 0:
+            scaling = fit(decision[~test], codes[~test], weights[~test])
+            found[test] = np.exp(log_probabilities(scaling(decision[test])))
+    return found
+
+
 def fit_temperature_scaling(decision: Floats, codes: Rows, weights: Floats, shift: Floats | None = None) -> Scaling:
     """One slope for all columns: the classes remain those of the largest decision values.
 

@@ -14,6 +14,7 @@ from sklearn.utils import _safe_indexing as take  # in scikit-learn's public ref
 from sklearn.utils.metadata_routing import MetadataRequest, MetadataRouter, MethodMapping, get_routing_for_object
 
 from ..labels import labeled_values
+from ..short_text import short_repr
 from ..warn import warn_caller
 
 # Weights that scikit-learn routes to a scorer without scoring arrive by this name, so that they can be told from those
@@ -61,7 +62,7 @@ def labeled_scorer(scoring: str | Callable[..., Any] | None = None, *, unlabeled
     """
     if scoring is not None and not isinstance(scoring, str) and not callable(scoring):
         raise TypeError(
-            f"scoring must be a scorer name, a scorer, a metric or None, got {scoring!r}. For several scores "
+            f"scoring must be a scorer name, a scorer, a metric or None, got {short_repr(scoring)}. For several scores "
             "pass a dictionary to scikit-learn: scoring={'name': labeled_scorer(...), ...}."
         )
     if isinstance(scoring, str):

@@ -1,4 +1,4 @@
-"""Drawings of shares and errors by name: kernels and sources, candidates of a search. Plain data in, axes out."""
+"""Drawings of shares and errors by name: kernels and sources, learners, columns. Plain data in, axes out."""
 
 from __future__ import annotations
 
@@ -189,13 +189,53 @@ def draw_leaderboard(
     with styled():
         figure, axes = panels(ax, 2, size, owner=owner, nrows=1, ncols=2, sharey=True, width_ratios=[3, 1])
         _name_places(axes[0], names[shown])
-        handles, labels = _draw_errors(axes[0], errors[shown], lows[shown], highs[shown], notes, mixture)
+        handles, labels = _draw_errors(axes[0], errors[shown], lows[shown], highs[shown], notes, mixture, "candidate")
         axes[0].set_xlabel(plain(x_label))
         axes[0].set_title(plain(title))
         _draw_weights(axes[1], weights[shown])
         if len(names) > n_candidates:
             handles.append(Patch(alpha=0.0))
             labels.append(f"{len(names) - n_candidates} more not shown")
+        legend_below(axes[0], handles, labels)
+    return figure, axes
+
+
+def draw_intervals(
+    ax: Any,
+    names: Sequence[str],
+    values: np.ndarray,
+    lows: np.ndarray,
+    highs: np.ndarray,
+    *,
+    what: str,
+    x_label: str,
+    owner: str = "draw_intervals",
+) -> tuple[Figure, np.ndarray]:
+    """Draw numbers with intervals, one name a line, and a line at zero where an interval reaches it from above.
+
+    Parameters
+    ----------
+    ax : None or Axes
+    names : sequence of str, length n_names
+    values, lows, highs : ndarray of shape (n_names,)
+    what : str
+        What a name is, for the legend.
+    x_label : str
+    owner : str
+        Who draws, for errors.
+
+    Returns
+    -------
+    figure : Figure
+    axes : ndarray of Axes, shape (1,)
+    """
+    with styled():
+        figure, axes = panels(ax, 1, (6.4, 1.2 + BAR_INCHES * len(names)), owner=owner)
+        _name_places(axes[0], names)
+        handles, labels = _draw_errors(axes[0], values, lows, highs, (), None, what)
+        if np.min(lows, initial=0.0) < 0:
+            axes[0].axvline(0.0, color=ink(), linewidth=0.8)
+        axes[0].set_xlabel(plain(x_label))
         legend_below(axes[0], handles, labels)
     return figure, axes
 
@@ -207,8 +247,9 @@ def _draw_errors(
     highs: np.ndarray,
     notes: Sequence[str],
     mixture: tuple[float, float, float] | None,
+    what: str,
 ) -> tuple[list[Any], list[str]]:
-    """Draw errors with intervals; return handles and labels of a legend."""
+    """Draw errors of ``what`` with intervals; return handles and labels of a legend."""
     handles: list[Any] = []
     labels: list[str] = []
     known = np.isfinite(errors)
@@ -221,7 +262,7 @@ def _draw_errors(
     if known.any():
         arms = np.abs(np.vstack([errors - lows, highs - errors])[:, known])
         handles.append(ax.errorbar(errors[known], places[known], xerr=arms, fmt="o", color=COLORS[0], capsize=2.5))
-        labels.append("candidate, 95 % interval")
+        labels.append(f"{what}, 95 % interval")
     white = {"facecolor": paper(), "edgecolor": "none", "pad": 1.0}
     for place in places[~known]:
         note = shorten([notes[place]], NOTE_WIDTH)[0] if len(notes) else ""

@@ -7,9 +7,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ..short_text import format_number
+
 Cell = str | float | int | bool | None
 MAX_LINES = 200  # of a table: what is longer is cut, with a line that says so
 MAX_CHARACTERS = 200  # of a cell
+MIN_WORDY = 24  # characters of a cell, above which its column is given some width
+MAX_NARROW = 10  # columns of a table that is printed in letters of the usual size
+MAX_SHORT = 25  # lines of a table that is printed on one page
+
+
+class Share(float):
+    """A number that is shown as a percentage."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,7 @@ class Table:
     caption : str
     head : tuple of str
     lines : tuple of tuples
-        Texts, numbers (four digits are shown), True and False (yes and no), None (nothing).
+        Texts, numbers (four digits are shown), shares (as percentages), True and False (yes and no), None (nothing).
     """
 
     caption: str
@@ -55,6 +64,22 @@ class Table:
             any(is_number(cell) for cell in column) and all(cell is None or is_number(cell) for cell in column)
             for column in columns
         )
+
+    @property
+    def is_wordy(self) -> tuple[bool, ...]:
+        """Which columns hold texts that need some width to be read."""
+        columns = zip(*self.lines, strict=True) if self.lines else ((),) * len(self.head)
+        return tuple(any(isinstance(cell, str) and len(cell) > MIN_WORDY for cell in column) for column in columns)
+
+    @property
+    def is_wide(self) -> bool:
+        """Whether it needs small letters to fit on paper."""
+        return len(self.head) > MAX_NARROW
+
+    @property
+    def is_short(self) -> bool:
+        """Whether it fits on a page of paper."""
+        return len(self.lines) <= MAX_SHORT
 
 
 @dataclass(frozen=True)
@@ -103,14 +128,16 @@ def format_cell(cell: Cell) -> str:
     Examples
     --------
     >>> [format_cell(cell) for cell in (0.123456, 3, True, None, "text", float("nan"), 12345.678)]
-    ['0.1235', '3', 'yes', '', 'text', '–', '12345.7']
+    ['0.1235', '3', 'yes', '', 'text', '–', '12350']
+    >>> format_cell(Share(0.0366))
+    '3.7 %'
     """
     if cell is None:
         return ""
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     if isinstance(cell, float):
-        return "–" if cell != cell else f"{cell:.4g}" if abs(cell) < 1e4 or abs(cell) >= 1e6 else f"{cell:.6g}"
+        return f"{100 * cell:.1f} %" if isinstance(cell, Share) and cell == cell else format_number(cell)
     text = str(cell)
     return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
 
@@ -120,13 +147,27 @@ def is_number(cell: Any) -> bool:
     return isinstance(cell, float | int) and not isinstance(cell, bool)
 
 
-def tabulate(caption: str, records: Sequence[dict[str, Any]], names: dict[str, str]) -> Table:
-    """Return a table of records; ``names`` has the fields that are shown and what their columns are called."""
-    lines = tuple(tuple(_plain(record.get(key)) for key in names) for record in records)
+def tabulate(
+    caption: str, records: Sequence[dict[str, Any]], names: dict[str, str], shares: Sequence[str] = ()
+) -> Table:
+    """Return a table of records.
+
+    Parameters
+    ----------
+    caption : str
+    records : sequence of dict
+    names : dict
+        The fields that are shown, and what their columns are called.
+    shares : sequence of str
+        The fields that are shown as percentages.
+    """
+    lines = tuple(tuple(_plain(record.get(key), key in shares) for key in names) for record in records)
     return Table(caption, tuple(names.values()), lines)
 
 
-def _plain(value: Any) -> Cell:
+def _plain(value: Any, is_share: bool) -> Cell:
     """Return a value as a cell; numpy's scalars become Python's."""
     value = value.item() if hasattr(value, "item") and getattr(value, "ndim", 0) == 0 else value
+    if is_share and is_number(value):
+        return Share(value)
     return value if value is None or isinstance(value, str | float | int | bool) else str(value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+import textwrap
 from collections.abc import Callable
 from html import escape
 
@@ -14,6 +15,7 @@ from matplotlib.figure import Figure
 from .style import styled
 
 INCHES = (6.4, 4.0)
+TITLE_WIDTH = 56  # characters of a line above a drawing
 
 
 def draw_svg(draw: Callable[[Axes], object], prefix: str, label: str, size: tuple[float, float] = INCHES) -> str:
@@ -34,6 +36,8 @@ def draw_svg(draw: Callable[[Axes], object], prefix: str, label: str, size: tupl
         figure = Figure(figsize=size, layout="constrained")
         figure.patch.set_alpha(0.0)
         draw(figure.add_subplot())
+        for ax in figure.axes:
+            ax.set_title(textwrap.fill(ax.get_title(loc="left"), TITLE_WIDTH), loc="left")
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
     return embed_svg(text.getvalue(), prefix, label)

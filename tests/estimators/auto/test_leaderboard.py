@@ -19,6 +19,8 @@ from kernelweave.estimators.auto.leaderboard import (
     model_size,
     number_error,
     paired_difference,
+    paired_difference_of_classes,
+    paired_difference_of_roots,
     tabulate_trials,
     weighted_mean,
     widen_for_folds,
@@ -88,6 +90,36 @@ def test_a_paired_difference_has_the_standard_error_of_a_paired_test():
     standard_error = found.difference / ttest_rel(without, with_them).statistic
     assert found.high - found.difference == pytest.approx(norm.ppf(0.975) * standard_error)
     assert found.difference - found.low == pytest.approx(norm.ppf(0.975) * standard_error)
+
+
+def test_classes_that_are_wrong_at_the_same_few_rows_may_still_differ():
+    same = np.array([1.0, 0.0, 0.0, 0.0, 0.0, 0.0])
+    found = paired_difference_of_classes(same, same, np.ones(6))
+    assert found.difference == 0.0
+    half = norm.ppf(0.975) * np.sqrt(2 / 8 / 7)  # eight rows, two of which differ
+    assert found.high == pytest.approx(half)
+    assert found.low == pytest.approx(-half)
+    sure = paired_difference_of_classes(np.ones(400), np.zeros(400), np.ones(400))
+    assert sure.difference == pytest.approx(1.0)
+    assert 0.97 < sure.low < sure.high <= 1.0
+
+
+def test_a_difference_of_roots_has_the_unit_of_the_numbers():
+    rng = np.random.default_rng(0)
+    without, with_them = np.square(rng.normal(0.0, 2.0, size=40)), np.square(rng.normal(size=40))
+    found, squares = (f(without, with_them, np.ones(40)) for f in (paired_difference_of_roots, paired_difference))
+    assert found.difference == pytest.approx(np.sqrt(without.mean()) - np.sqrt(with_them.mean()))
+    assert (found.low > 0) == (squares.low > 0)
+    assert found.low < found.difference < found.high
+    larger = paired_difference_of_roots(100 * without, 100 * with_them, np.ones(40))
+    assert (larger.low, larger.high) == pytest.approx((found.times(10.0).low, found.times(10.0).high))
+    assert paired_difference_of_roots(np.zeros(3), np.ones(3), np.ones(3)).low == -1.0
+
+
+def test_an_error_of_standardised_numbers_is_given_in_their_unit():
+    assert ErrorEstimate(0.5, 0.25, 1.0, 9).times(60_000.0) == ErrorEstimate(30_000.0, 15_000.0, 60_000.0, 9)
+    text = str(ErrorEstimate(29_193.0, 17_003.0, 37_611.0, 9))
+    assert text == "29200 (95 % interval 17000 to 37600, 9 held-out rows)"
 
 
 @pytest.mark.parametrize(

@@ -201,6 +201,12 @@ def test_the_explanation_names_error_and_members():
     assert all(member.name in lines[1] for member in fitted().members_)
 
 
+def test_the_explanation_of_standardised_numbers_is_in_their_unit():
+    assert fitted().explain(unit=1000.0).splitlines()[0].endswith(f": {fitted().error_.times(1000.0)}.")
+    with pytest.raises(ValueError, match=r"explain got unit=-1; expected a positive finite number\."):
+        fitted().explain(unit=-1)
+
+
 class Stop(RegressorMixin, BaseEstimator):
     """Interrupts a fit."""
 

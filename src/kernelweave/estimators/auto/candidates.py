@@ -26,6 +26,8 @@ from ...kernels.tables import is_table
 from ...kernels.wrappers import Preprocessed
 from ...model_selection import SemiSupervisedSplit
 from ...model_selection.semi_supervised import takes_unlabeled
+from ...parameters import require
+from ...short_text import short_repr
 from ..cg_boost import CGBoostClassifier
 from ..cg_boost_regressor import CGBoostRegressor
 from ..harmonic import HarmonicClassifier, HarmonicRegressor
@@ -48,6 +50,7 @@ OPEN = {"unlabeled": "auto"}  # what stands for "not set"; None in other paramet
 MIN_PROBABILITY = 1e-6  # in a logarithm
 SLOPES = tuple(2.0 ** np.arange(-4, 5))  # inverse temperatures
 MIN_LEFT_OUT = 3  # labelled rows of a class, of which a fold leaves the two that leave_one_out=True needs
+CANDIDATES = '"all", "kernels", or a list of names and estimators'
 NARROW = 10.0  # times the usual width of a cluster kernel's base: clusters must be resolved
 
 
@@ -98,15 +101,9 @@ def read_candidates(
     """
     known = {each.name: each for each in list_candidates(X, n_labeled, task)}
     if isinstance(given, str):
-        if given not in ("all", "kernels"):
-            raise ValueError(
-                f'{owner} got candidates={given!r}; expected "all", "kernels", or a list of names and estimators.'
-            )
+        require(owner, "candidates", given, given in ("all", "kernels"), CANDIDATES)
         return [each for each in known.values() if given == "all" or each.is_certified]
-    if not isinstance(given, list | tuple) or not given:
-        raise ValueError(
-            f'{owner} got candidates={given!r}; expected "all", "kernels", or a list of names and estimators.'
-        )
+    require(owner, "candidates", given, isinstance(given, list | tuple) and len(given) > 0, CANDIDATES)
     return _name_candidates([_read_candidate(each, known, task, owner, columns) for each in given], owner)
 
 
@@ -202,7 +199,7 @@ def _read_candidate(
     is_right = is_classifier if task == "classes" else is_regressor
     if not isinstance(estimator, BaseEstimator) or not is_right(estimator):
         kind = "classifiers" if task == "classes" else "regressors"
-        raise TypeError(f"{owner} takes {kind} and the names of its own candidates; got {estimator!r}.")
+        raise TypeError(f"{owner} takes {kind} and the names of its own candidates; got {short_repr(estimator)}.")
     name = type(estimator).__name__ if name is None else str(name)
     uses_unlabeled = takes_unlabeled(estimator)
     if columns is not None and isinstance(estimator, KernelEstimator):  # which shares what is computed from an array

@@ -11,7 +11,7 @@ from ...model_selection.scaling import Scaling
 from ...solvers.result import SolverResult
 from ..shared.sample import Sample
 from .combine import drop_small, keep_prior, stack_classes, take_best
-from .leaderboard import PairedDifference, paired_difference
+from .leaderboard import PairedDifference, paired_difference_of_classes
 from .members import guess_scaling, is_testable, multiply_classes, scale_out_of_fold, shift_logits
 from .run import MIN_WEIGHT, TestedRows, find_tested, in_the_running
 from .search import Trial
@@ -143,7 +143,7 @@ def compare_supervised(combination: ClassCombination, trials: Sequence[Trial], c
     codes, tested = combination.codes, combination.tested
     without = mix_out_of_fold(supervised, codes, tested, combine, combination.factors).argmax(axis=1) != codes
     with_them = combination.probabilities.argmax(axis=1) != codes
-    return paired_difference(without.astype(float), with_them.astype(float), combination.tested_weight)
+    return paired_difference_of_classes(without.astype(float), with_them.astype(float), combination.tested_weight)
 
 
 def _combine_untested(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ from scipy.stats import norm
 from scipy.stats import t as student_t
 from sklearn.semi_supervised import SelfTrainingClassifier
 
+from ...short_text import format_number
 from ..shared.records import Records
 from .search import SearchResult, Trial
 
@@ -40,8 +41,13 @@ class ErrorEstimate:
     high: float
     n_rows: int
 
+    def times(self, unit: float) -> ErrorEstimate:
+        """Return the error of numbers that were divided by ``unit`` before they were learned."""
+        return replace(self, value=unit * self.value, low=unit * self.low, high=unit * self.high)
+
     def __str__(self) -> str:
-        return f"{self.value:.3g} (95 % interval {self.low:.3g} to {self.high:.3g}, {self.n_rows} held-out rows)"
+        value, low, high = (format_number(each, 3) for each in (self.value, self.low, self.high))
+        return f"{value} (95 % interval {low} to {high}, {self.n_rows} held-out rows)"
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,13 @@ class PairedDifference:
             return "unlabelled rows helped"
         return "unlabelled rows hurt" if self.high < 0 else "no clear difference"
 
+    def times(self, unit: float) -> PairedDifference:
+        """Return the difference for numbers that were divided by ``unit`` before they were learned."""
+        return PairedDifference(unit * self.difference, unit * self.low, unit * self.high)
+
     def __str__(self) -> str:
-        change, low, high = (f"{round(each, 6) + 0.0:+.3g}" for each in (self.difference, self.low, self.high))
+        values = (round(each, 6) + 0.0 for each in (self.difference, self.low, self.high))
+        change, low, high = (format_number(each, 3, sign=True) for each in values)
         return f"{self.verdict}: {change} (95 % interval {low} to {high})"
 
 
@@ -203,3 +214,22 @@ def paired_difference(without: np.ndarray, with_them: np.ndarray, weight: np.nda
     mean, standard_error = weighted_mean(without - with_them, weight)
     half = float(norm.ppf(0.5 + CONFIDENCE / 2)) * standard_error
     return PairedDifference(mean, mean - half, mean + half)
+
+
+def paired_difference_of_classes(without: np.ndarray, with_them: np.ndarray, weight: np.ndarray) -> PairedDifference:
+    """Return the same of wrong classes, to which rows of the differences 1 and -1 are added.
+
+    Where both are wrong at the same of few rows, their errors may still differ (Bonett and Price 2012, as in
+    ``inspection.intervals``).
+    """
+    found = paired_difference(without, with_them, weight)
+    added = np.concatenate([weight, np.full(2, weight.mean())])
+    wider = paired_difference(np.append(without, [1.0, 0.0]), np.append(with_them, [0.0, 1.0]), added)
+    return replace(found, low=max(-1.0, float(wider.low)), high=min(1.0, float(wider.high)))
+
+
+def paired_difference_of_roots(without: np.ndarray, with_them: np.ndarray, weight: np.ndarray) -> PairedDifference:
+    """Return the difference of the roots of two mean squared errors; its interval is that of the mean squares."""
+    squares, mean = paired_difference(without, with_them, weight), weighted_mean(with_them, weight)[0]
+    ends = (squares.difference, squares.low, squares.high)
+    return PairedDifference(*(float(np.sqrt(max(0.0, mean + each)) - np.sqrt(mean)) for each in ends))

@@ -10,7 +10,7 @@ import numpy as np
 from ...solvers.result import SolverResult
 from ..shared.sample import Sample
 from .combine import drop_small, keep_prior, stack_numbers, take_best
-from .leaderboard import PairedDifference, paired_difference
+from .leaderboard import PairedDifference, paired_difference_of_roots
 from .members import MIN_TESTED
 from .run import MIN_WEIGHT, TestedRows, find_tested, in_the_running
 from .search import Trial
@@ -92,7 +92,7 @@ def mix_out_of_fold(
 def compare_supervised(
     combination: NumberCombination, trials: Sequence[Trial], combine: str
 ) -> PairedDifference | None:
-    """Return the mean squared error of a combination of learners that use labelled rows only, less that of all.
+    """Return the root mean squared error of learners that use labelled rows only, combined, less that of all.
 
     None where one of both kinds was not tested.
     """
@@ -101,7 +101,7 @@ def compare_supervised(
         return None
     targets, tested = combination.targets, combination.tested
     without = np.square(mix_out_of_fold(supervised, targets, tested, combine) - targets)
-    return paired_difference(without, np.square(combination.predictions - targets), tested.weight)
+    return paired_difference_of_roots(without, np.square(combination.predictions - targets), tested.weight)
 
 
 def _combine_untested(trials: Sequence[Trial]) -> NumberCombination:

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from ...labels import partition_targets
 from ...model_selection.conformal import number_intervals
 from ...model_selection.suspects import rank_suspect_numbers
+from ...parameters import POSITIVE, is_positive, require
 from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
 from ..shared.outputs import KernelRegressor
@@ -84,7 +85,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     error_ : ErrorEstimate or None
         Root mean squared error of held-out rows, with a 95 % interval.
     unlabeled_helped_ : PairedDifference or None
-        Mean squared error of a mean of learners that use labelled rows only, less that of all.
+        Root mean squared error of a mean of learners that use labelled rows only, less that of all.
     transduction_ : ndarray of shape (n_samples,)
         The given number on labelled rows, the predicted one on the others.
     oof_rows_, oof_predictions_ : ndarray of shape (n_tested,)
@@ -241,8 +242,13 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         check_is_fitted(self)
         return copy_with_names(self.best_estimator_, vars(self).get("feature_names_in_"))
 
-    def explain(self) -> str:
+    def explain(self, *, unit: float = 1.0) -> str:
         """Return what was learned, in plain words.
+
+        Parameters
+        ----------
+        unit : float, default=1.0
+            What numbers were divided by before the fit, if they were: errors are given times this.
 
         Returns
         -------
@@ -250,8 +256,11 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
             A few sentences: the members, the error on held-out rows, and whether unlabelled rows helped.
         """
         check_is_fitted(self)
-        what, helped = "Root mean squared error", self.unlabeled_helped_
-        return describe(self.members_, self.error_, helped, self.leaderboard_, what, self.status_)
+        require("explain", "unit", unit, is_positive(unit), POSITIVE.expected)
+        error = None if self.error_ is None else self.error_.times(unit)
+        helped = None if self.unlabeled_helped_ is None else self.unlabeled_helped_.times(unit)
+        leaderboard = [record | {"error": unit * record["error"]} for record in self.leaderboard_]
+        return describe(self.members_, error, helped, leaderboard, "Root mean squared error", self.status_)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

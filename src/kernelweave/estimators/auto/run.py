@@ -14,6 +14,7 @@ from threadpoolctl import threadpool_limits
 from ...kernels.library import KernelLibrary
 from ...model_selection.scaling import Scaling
 from ...parameters import BOOLEAN, CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, one_of, read_options
+from ...short_text import format_number
 from ...solvers.result import FitState, SolverResult, Status
 from ..shared.callbacks import open_search
 from ..shared.progress import show_progress
@@ -217,7 +218,7 @@ def describe(
     tested = [record for record in leaderboard if np.isfinite(record["error"])]
     if tested:
         best = min(tested, key=lambda record: record["error"])
-        lines.append(f"Smallest error of a single candidate: {best['candidate']}, {best['error']:.3g}.")
+        lines.append(f"Smallest error of a single candidate: {best['candidate']}, {format_number(best['error'], 3)}.")
     if helped is not None:
         lines.append(f"Did unlabelled rows help? {str(helped)[0].upper()}{str(helped)[1:]}.")
     certified = [member for member in ordered if hasattr(member.model, "certificate_")]

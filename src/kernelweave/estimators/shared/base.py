@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from ...kernels.base import Kernel
 from ...kernels.defaults import allows_missing
 from ...kernels.library import KernelLibrary
-from ...kernels.short_text import short_lists, short_repr
 from ...parameters import Constraint, check_parameters
+from ...short_text import short_lists, short_repr
 from ...solvers.result import Status
 from .callbacks import CallbackSupport, with_tasks
 from .fit_html import describe_fit

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.short_text import short_repr
 from ...parameters import is_count
+from ...short_text import short_repr
 from .sample import Sample
 
 MAX_AUTO_CENTERS = 20_000  # more rows than this rarely help, and cost time in proportion

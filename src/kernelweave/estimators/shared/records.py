@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.short_text import cut_text
+from ...short_text import cut_text
 
 MAX_SHOWN = 40  # rows of a table in a notebook; of more the first and the last are shown
 MAX_TEXT = 80  # characters of a cell

@@ -15,6 +15,7 @@ from ...kernels.library import KernelLibrary
 from ...labels import Partition
 from ...model_selection.guards import check_callers
 from ...parameters import is_positive, require
+from ...short_text import cut_text, short_repr
 from ...warn import warn_caller
 
 MAX_DEVIATION_RATIO = 20.0  # of the deviation of a column to that of most, above which scales hardly match
@@ -147,7 +148,9 @@ def class_weights(class_weight: Any, partition: Partition, weight: np.ndarray) -
         classes = partition.classes.tolist()
         for label, value in class_weight.items():
             if not is_positive(value):
-                raise ValueError(f"class_weight gives {label!r} the weight {value!r}; expected a positive number.")
+                raise ValueError(
+                    f"class_weight gives {label!r} the weight {short_repr(value)}; expected a positive number."
+                )
         unknown = [label for label in class_weight if label not in classes]
         bare = [label for label in classes if label not in class_weight]
         if unknown and bare:  # as in scikit-learn: a fold may lack a class, but this looks like a wrong name
@@ -160,7 +163,9 @@ def class_weights(class_weight: Any, partition: Partition, weight: np.ndarray) -
         totals = np.bincount(partition.codes, weights=weight, minlength=partition.n_classes)
         by_class = totals.sum() / (partition.n_classes * totals)
     else:
-        raise ValueError(f'class_weight={class_weight!r}; expected None, "balanced" or a dict of class weights.')
+        raise ValueError(
+            f'class_weight={short_repr(class_weight)}; expected None, "balanced" or a dict of class weights.'
+        )
     return by_class[partition.codes]
 
 
@@ -178,9 +183,8 @@ def class_shares(
         unknown = [label for label in class_prior if label not in classes]
         missing = [label for label in classes if label not in class_prior]
         if unknown or len(missing) > (partition.n_classes == 2):
-            raise ValueError(
-                f"{owner} got class_prior={class_prior!r}; expected a share for each of the classes {classes}."
-            )
+            expected = f"a share for each of the classes {cut_text(str(classes))}"
+            require(owner, "class_prior", class_prior, False, expected)
         given = [class_prior.get(label) for label in classes]
         holds = all(share is None or is_positive(share) for share in given)
         require(owner, "class_prior", class_prior, holds, "shares")

@@ -19,7 +19,7 @@ from kernelweave import (
     Sigmoid,
     SSMKClassifier,
 )
-from kernelweave.kernels.short_text import cut_text, list_some, name_some, short_lists, short_repr
+from kernelweave.short_text import cut_text, format_number, list_some, name_some, short_lists, short_repr
 
 GENES = [f"gene_{k}" for k in range(20_000)]
 WIDE = [
@@ -136,3 +136,20 @@ def test_the_context_of_short_lists_ends_with_an_error():
         raise KeyError
     assert eval(repr(WIDE[0])) == WIDE[0]
     assert short_repr(GENES) == cut_text(repr(GENES))
+
+
+@pytest.mark.parametrize(
+    "value, digits, sign, text",
+    [
+        (29193.4, 4, False, "29190"),
+        (-999.6, 3, True, "-1000"),
+        (1e9, 4, False, "1e+09"),
+        (0.00012345, 3, False, "0.000123"),
+        (0.5, 4, True, "+0.5"),
+        (0.0, 3, True, "+0"),
+        (float("nan"), 3, True, "–"),
+        (float("inf"), 3, False, "inf"),
+    ],
+)
+def test_numbers_have_few_digits_and_seldom_an_exponent(value, digits, sign, text):
+    assert format_number(value, digits, sign) == text

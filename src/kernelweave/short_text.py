@@ -1,4 +1,4 @@
-"""Short texts for people: recipes and lists of columns that would fill pages, on one line.
+"""Short texts for people: numbers of few digits; recipes and lists of columns that would fill pages, on one line.
 
 The ``repr`` of a recipe evaluates to an equal recipe, however many columns it names. ``str``, what notebooks show, and
 messages use the same text in which long lists are cut.
@@ -13,6 +13,7 @@ from typing import Any
 
 MAX_LISTED = 6  # items of a list that are all shown; of more the first three
 MAX_LENGTH = 200  # characters of a line
+MAX_PLAIN = 1e9  # numbers below are written without an exponent
 
 _is_short: ContextVar[bool] = ContextVar("_is_short", default=False)
 
@@ -57,3 +58,18 @@ def cut_text(text: str, length: int = MAX_LENGTH) -> str:
         return line
     tail = 2 * length // 5  # parameters, in which recipes differ, stand at the end
     return f"{line[: length - tail - 3]} … {line[-tail:]}"
+
+
+def format_number(value: float, digits: int = 4, sign: bool = False) -> str:
+    """Return a number rounded to so many digits, without an exponent where it is large but not huge; – for NaN.
+
+    Examples
+    --------
+    >>> format_number(29193.4), format_number(1670.2, 3), format_number(0.123456, 3, sign=True), format_number(3e12)
+    ('29190', '1670', '+0.123', '3e+12')
+    """
+    if value != value:
+        return "–"
+    rounded, plus = float(f"{value:.{digits - 1}e}"), "+" if sign else ""
+    is_large = 10**digits <= abs(rounded) < MAX_PLAIN
+    return f"{rounded:{plus}.0f}" if is_large else f"{rounded:{plus}.{digits}g}"
