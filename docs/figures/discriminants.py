@@ -17,6 +17,8 @@ for k, color in enumerate(COLORS):
     ax.scatter(*places[~labeled & (cultivar == k)].T[:2], s=14, c=color, alpha=0.5, linewidths=0)
     ax.scatter(*places[labeled & (cultivar == k)].T[:2], s=34, c=color, edgecolors="black", label=f"cultivar {k}")
 wrong = model.transduction_ != cultivar
-ax.scatter(*places[wrong].T[:2], s=90, facecolors="none", edgecolors="black", label=f"wrong: {wrong.sum()} of {len(wine)}")
+ax.scatter(
+    *places[wrong].T[:2], s=90, facecolors="none", edgecolors="black", label=f"wrong: {wrong.sum()} of {len(wine)}"
+)
 ax.set(xlabel="first coordinate", ylabel="second coordinate")
 ax.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.0), title="framed: labelled")
