@@ -35,8 +35,8 @@ demo: $(INSTALLED) ## install, and fill in the labels of scikit-learn's digits f
 test: $(INSTALLED_TEST) ## install, and run the tests (but those marked slow)
 	$(PYTEST)
 
-test-all: $(INSTALLED_TEST) ## run all tests
-	$(PYTEST) -m ""
+test-all: $(INSTALLED_TEST) ## run all tests (but those of the documentation)
+	$(PYTEST) -m "not docs"
 
 test-lowest: $(LOWEST) ## run the tests with the lowest versions that pyproject.toml allows
 	$(PYTEST)
