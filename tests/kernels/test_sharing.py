@@ -289,3 +289,19 @@ def test_large_matrices_are_not_kept(monkeypatch, X):
         monkeypatch.setattr(sharing, "MAX_KEPT_SHARE", 0.2)
         graph.kernel_neighbor_graph(kernels[4], 3)
     assert kept_block(kernels[0]) is None
+
+
+def test_a_part_of_a_deformed_kernel_takes_what_is_kept_of_the_whole():
+    rng = np.random.default_rng(0)
+    X, rows, kernel = rng.normal(size=(60, 3)), np.array([3, 5, 50]), ManifoldKernel(RBF(), ratio=10.0)
+    alone = kernel.bind(X, rng)
+    coef = rng.normal(size=(3, 2))
+    with shared_bindings(0):
+        bound = bind_once(kernel, X, rng)
+        before, _ = bound.restrict(rows), bound.diag()  # the first part is made when nothing is kept
+        for part in (before, bound.restrict(rows)):
+            np.testing.assert_allclose(part.block(ALL, ALL), alone.block(rows, rows), rtol=1e-9)
+            np.testing.assert_allclose(part.fold(coef)[1], alone.restrict(rows).fold(coef)[1], rtol=1e-6, atol=1e-9)
+        np.testing.assert_allclose(bound.block(rows, ALL), alone.block(rows, ALL), rtol=1e-9)
+        np.testing.assert_allclose(bound.products(np.ones((60, 1))), alone.products(np.ones((60, 1))), rtol=1e-9)
+        np.testing.assert_allclose(bound.diag(), alone.diag(), rtol=1e-9)

@@ -43,10 +43,11 @@ from .graph import EDGE_WEIGHTS, METRICS, kernel_neighbor_graph, neighbor_graph,
 from .graph import laplacian as graph_laplacian
 from .nystroem import AnchorFeatures, anchored, solve_lower
 from .pointwise import RBF, Precomputed, _as_floats
-from .sharing import bind_once, kept_block, once
+from .sharing import bind_once, keep_part, kept_array, once
 
 MAX_EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
 N_LANDMARKS = 1000  # "auto": above, so many rows are drawn
+DEFORMED = "deformed features"
 MANIFOLD_CONSTRAINTS = {
     "n_neighbors": COUNT,
     "degree": COUNT,
@@ -258,15 +259,18 @@ class BoundManifold(BoundKernel):
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
         """Return inner products of deformed features; exactly symmetric where rows and columns are the same."""
-        kept = kept_block(self, self._evaluate)
-        return self._evaluate(rows, cols) if kept is None else np.array(kept[rows][:, cols])
+        kept, numbers = self._deformed(), np.arange(self.n_rows)
+        if rows is cols or np.array_equal(numbers[rows], numbers[cols]):
+            half = self._deform(self.Z[rows]) if kept is None else kept[rows]
+            return half @ half.T
+        return self._inner(self.Z[rows], self.Z[cols]) if kept is None else kept[rows] @ kept[cols].T
 
-    def _evaluate(self, rows: Rows, cols: Rows) -> np.ndarray:
-        left = self.Z[rows]
-        if rows is cols or np.array_equal(np.arange(self.n_rows)[rows], np.arange(self.n_rows)[cols]):
-            half = solve_lower(self.root, left.T)
-            return half.T @ half
-        return self._inner(left, self.Z[cols])
+    def _deformed(self) -> np.ndarray | None:
+        """Return the deformed features of all rows, shape (n_rows, n_anchors), where fits share them."""
+        return kept_array(DEFORMED, self, self.Z.size, lambda: self._deform(self.Z))
+
+    def _deform(self, Z: np.ndarray) -> np.ndarray:
+        return solve_lower(self.root, Z.T).T
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Return inner products of the deformed features of new rows and of bound rows."""
@@ -274,10 +278,16 @@ class BoundManifold(BoundKernel):
 
     def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
         """Multiply by the features one after the other: no pair of rows is evaluated."""
+        kept = self._deformed()
+        if kept is not None:
+            return kept[rows] @ (kept.T @ V)
         return self.Z[rows] @ self._smooth(self.Z.T @ V)
 
     def diag(self) -> np.ndarray:
         """Return the squared lengths of the deformed features."""
+        kept = self._deformed()
+        if kept is not None:
+            return np.einsum("ij,ij->i", kept, kept)
         parts = [self._squared_lengths(self.Z[rows]) for rows in batches(self.n_rows, 2 * self.Z.shape[1])]
         return np.concatenate(parts) if parts else np.empty(0)
 
@@ -293,16 +303,20 @@ class BoundManifold(BoundKernel):
 
     def factor(self) -> np.ndarray | None:
         """Return the deformed features where they are at most half as many as the rows."""
-        return None if self.rank is None else solve_lower(self.root, self.Z.T).T
+        return None if self.rank is None else self._deform(self.Z)
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray]:
         """Return the base at the anchors, and the coefficients there that give the same function."""
-        deformed = self._smooth(self.Z.T @ coef)
-        return self.features.base, solve_lower(self.features.root, deformed, transposed=True)
+        kept = self._deformed()
+        half = solve_lower(self.root, self.Z.T @ coef) if kept is None else kept.T @ coef
+        smooth = solve_lower(self.root, half, transposed=True)
+        return self.features.base, solve_lower(self.features.root, smooth, transposed=True)
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Keep the features of some rows."""
-        return BoundManifold(self.features, self.Z[rows], self.root)
+        part = BoundManifold(self.features, self.Z[rows], self.root)
+        keep_part(DEFORMED, self, part, lambda kept: kept[rows])
+        return part
 
     def _inner(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if len(left) <= len(right):  # two triangular solves for the few are cheaper than one for each
@@ -313,8 +327,8 @@ class BoundManifold(BoundKernel):
         return solve_lower(self.root, solve_lower(self.root, B), transposed=True)
 
     def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
-        half = solve_lower(self.root, Z.T)
-        return np.einsum("ij,ij->j", half, half)
+        half = self._deform(Z)
+        return np.einsum("ij,ij->i", half, half)
 
 
 def _factor_deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:

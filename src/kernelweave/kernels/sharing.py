@@ -27,7 +27,7 @@ from typing import Any, TypeVar
 import numpy as np
 from scipy import sparse
 
-from .base import ALL, BoundKernel, Kernel, Rows
+from .base import ALL, BoundKernel, Kernel
 
 MAX_KEPT_BYTES = 2**29  # of the matrices that a context keeps, beside what bound kernels keep themselves
 MAX_KEPT_SHARE = 0.25  # of it for one matrix: 4096 rows
@@ -125,23 +125,36 @@ def whole_block(kernel: BoundKernel) -> np.ndarray:
     return kernel.block(ALL, ALL) if kept is None else kept.copy()
 
 
-def kept_block(kernel: BoundKernel, evaluate: Callable[[Rows, Rows], np.ndarray] | None = None) -> np.ndarray | None:
-    """Return a bound kernel at all rows, not to be changed, where a context keeps it; None where none does.
-
-    ``evaluate`` is what evaluates it where its own ``block`` asks for this.
-    """
-    bindings = _find_active()
-    if bindings is None or not bindings.has_room("block", kernel, kernel.n_rows**2):
-        return None
-    return once("block", kernel, lambda _: (evaluate or kernel.block)(ALL, ALL))
+def kept_block(kernel: BoundKernel) -> np.ndarray | None:
+    """Return a bound kernel at all rows, not to be changed, where a context keeps it; None where none does."""
+    return kept_array("block", kernel, kernel.n_rows**2, lambda: kernel.block(ALL, ALL))
 
 
 def whole_factor(kernel: BoundKernel) -> np.ndarray | None:
     """Return the factor of a bound kernel, not to be changed; within a context it is computed once, likewise."""
-    bindings = _find_active()
-    if bindings is None or kernel.rank is None or not bindings.has_room("factor", kernel, kernel.n_rows * kernel.rank):
+    if kernel.rank is None:
         return kernel.factor()
-    return once("factor", kernel, lambda _: kernel.factor())
+    kept = kept_array("factor", kernel, kernel.n_rows * kernel.rank, kernel.factor)
+    return kernel.factor() if kept is None else kept
+
+
+def kept_array(
+    what: str, kernel: BoundKernel, n_values: int, make: Callable[[], np.ndarray | None]
+) -> np.ndarray | None:
+    """Return an array that belongs to a bound kernel, not to be changed, where a context has room to keep it."""
+    bindings = _find_active()
+    if bindings is None or not bindings.has_room(what, kernel, n_values):
+        return None
+    return once(what, kernel, lambda _: make())
+
+
+def keep_part(what: str, kernel: BoundKernel, part: BoundKernel, select: Callable[[np.ndarray], np.ndarray]) -> None:
+    """Keep for a part of a bound kernel what is selected from an array of the whole, if a context keeps that."""
+    bindings = _find_active()
+    if bindings is not None:
+        kept, key = bindings.place(what, kernel, None)
+        if key in kept:
+            once(what, part, lambda _: select(kept[key]))
 
 
 def is_shared() -> bool:

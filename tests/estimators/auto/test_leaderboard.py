@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 from kernelweave import RKDAClassifier
 from kernelweave.estimators.auto.candidates import Candidate
 from kernelweave.estimators.auto.leaderboard import (
+    ErrorEstimate,
     PairedDifference,
     class_error,
     model_size,
@@ -60,12 +61,23 @@ def test_a_mean_has_the_usual_standard_error():
 
 def test_the_error_of_numbers_is_the_root_of_the_mean_square():
     residuals = np.random.default_rng(0).normal(size=50)
-    found = number_error(residuals, np.ones(50))
+    found, thousandfold = number_error(residuals, np.ones(50)), number_error(1e3 * residuals, np.full(50, 7.0))
     assert found.value == pytest.approx(np.sqrt(np.mean(residuals**2)))
-    half = norm.ppf(0.975) * np.std(residuals**2, ddof=1) / np.sqrt(50)
-    assert found.low == pytest.approx(np.sqrt(found.value**2 - half))
-    assert found.high == pytest.approx(np.sqrt(found.value**2 + half))
-    assert number_error(np.array([0.0, 10.0]), np.ones(2)).low == 0.0  # and not the root of a negative number
+    assert found.high / found.value == pytest.approx(found.value / found.low)
+    assert thousandfold.value == pytest.approx(1e3 * found.value)
+    assert (thousandfold.low, thousandfold.high) == pytest.approx((1e3 * found.low, 1e3 * found.high))
+    assert number_error(np.zeros(3), np.ones(3)) == ErrorEstimate(0.0, 0.0, 0.0, 3)
+    assert np.isfinite(number_error(np.array([0.0, 10.0]), np.ones(2)).high)
+
+
+@pytest.mark.parametrize("n_rows", [8, 30, 100])
+@pytest.mark.parametrize("draw, truth", [("normal", 1.0), ("laplace", np.sqrt(2.0)), ("uniform", np.sqrt(1 / 3))])
+def test_the_interval_of_the_error_of_numbers_holds_the_true_one(n_rows, draw, truth):
+    rng, n_draws = np.random.default_rng(0), 400
+    residuals = getattr(rng, draw)(size=(n_draws, n_rows))
+    found = [number_error(each, np.ones(n_rows)) for each in residuals]
+    held = np.mean([each.low <= truth <= each.high for each in found])
+    assert held >= 0.95 - 3.0 * np.sqrt(0.95 * 0.05 / n_draws)
 
 
 def test_a_paired_difference_has_the_standard_error_of_a_paired_test():

@@ -1,5 +1,3 @@
-from functools import partial
-
 import numpy as np
 import pytest
 from checks.transduction import convex_problem, hinge, ramp, virtual_sample_dual
@@ -41,13 +39,17 @@ def stack_for(kernels, cost_unlabeled, mean):
     return KernelStack([K if mean is None else centered(K, cost_unlabeled) for K in kernels])
 
 
-def train(stack, problems, weights, duals, tol=ACCURATE):
+def train(stack, problems, weights=None, duals=None, tol=ACCURATE):
     return solve_kernel_weights(stack, problems, start=weights, start_duals=duals, tol=tol)
 
 
 def solve(stack, machines, accuracy=ACCURATE, **options):
     """Descend with convex machines of some accuracy."""
-    return solve_transduction(stack, machines, partial(train, stack, tol=accuracy), **options)
+
+    def train_at_least(problems, weights, duals, tol):
+        return train(stack, problems, weights, duals, min(accuracy, tol))
+
+    return solve_transduction(stack, machines, train_at_least, **options)
 
 
 def problem_of(machine, kernels, slopes):
@@ -71,7 +73,7 @@ def test_a_step_solves_the_printed_problem_for_any_slopes(seed, mean):
     slopes = -np.random.default_rng(seed).integers(0, 2, size=(2, len(cost_unlabeled))).astype(float)
     stack = stack_for([K], cost_unlabeled, mean)
     dual = machine.dual(slopes)
-    found = train(stack, [dual], None, None)
+    found = train(stack, [dual])
     value, g = problem_of(machine, [K], slopes)
     assert found.objective + machine.constant(slopes) == pytest.approx(value, rel=1e-7)
     point = transduction._make_point(stack, [machine], [dual], found)
@@ -85,7 +87,7 @@ def test_a_step_with_several_kernels_learns_the_best_weights(mean):
     kernels = [rbf_kernel(X, gamma=0.1), rbf_kernel(X, gamma=1.0), linear_kernel(X) / 3]
     machine = machine_of(y, cost, cost_unlabeled, mean)
     slopes = -np.random.default_rng(4).integers(0, 2, size=(2, len(cost_unlabeled))).astype(float)
-    found = train(stack_for(kernels, cost_unlabeled, mean), [machine.dual(slopes)], None, None)
+    found = train(stack_for(kernels, cost_unlabeled, mean), [machine.dual(slopes)])
     value, _ = problem_of(machine, kernels, slopes)
     assert found.objective + machine.constant(slopes) == pytest.approx(value, rel=1e-7)
     assert found.x.sum() == pytest.approx(1.0)
@@ -99,7 +101,7 @@ def test_a_centred_kernel_without_offset_is_the_virtual_sample_of_collobert(seed
     K = rbf_kernel(X, gamma=0.3)
     slopes = -np.random.default_rng(seed).integers(0, 2, size=(2, len(cost_unlabeled))).astype(float)
     machine = machine_of(y, cost, cost_unlabeled, mean)
-    found = train(stack_for([K], cost_unlabeled, mean), [machine.dual(slopes)], None, None)
+    found = train(stack_for([K], cost_unlabeled, mean), [machine.dual(slopes)])
     expected = virtual_sample_dual(K, y, cost, cost_unlabeled, slopes, machine.s, mean)
     assert found.objective + machine.constant(slopes) == pytest.approx(expected, rel=1e-7)
 
@@ -172,7 +174,7 @@ def test_without_cost_of_unlabelled_points_the_problem_is_convex_and_solved_once
     K = rbf_kernel(X, gamma=0.3)
     machine = machine_of(y, cost, 0 * cost_unlabeled, None)
     result = solve(KernelStack([K]), [machine], stages=(0.5, 1.0), tol=1e-6)
-    alone = train(KernelStack([K[:10, :10].copy()]), [machine_of(y, cost, np.empty(0), None).dual()], None, None)
+    alone = train(KernelStack([K[:10, :10].copy()]), [machine_of(y, cost, np.empty(0), None).dual()])
     assert result.certificate.kind == "duality gap"
     assert result.objective == pytest.approx(alone.objective, rel=1e-6)
     assert {record["stage"] for record in result.history} == {1.0}

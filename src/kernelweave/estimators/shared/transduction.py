@@ -370,11 +370,12 @@ def best_descent(
     on_step: Callable[[FitState], bool] | None,
 ) -> TransductionResult:
     """Return the best of several descents of machines that share their weights."""
-    machine, tol = options.machine, INNER_TOL_SHARE * options.machine.tol
+    machine = options.machine
 
     def train(
-        problems: Sequence[DualProblem], weights: np.ndarray | None, duals: list[np.ndarray] | None
+        problems: Sequence[DualProblem], weights: np.ndarray | None, duals: list[np.ndarray] | None, tol: float
     ) -> WeightsResult:
+        tol *= INNER_TOL_SHARE
         if machine.weighting == "uniform" or len(stack) == 1:
             return train_with_equal_weights(stack, problems, 0.0, machine.norm, tol, duals)
         return solve_kernel_weights(
