@@ -6,6 +6,7 @@ import shutil
 from importlib.metadata import version as installed_version
 from importlib.util import find_spec
 from pathlib import Path
+from zipfile import ZipFile, ZipInfo
 
 import matplotlib as mpl
 
@@ -119,6 +120,16 @@ def copy_mathjax(app, exception):
         shutil.copytree(MATHJAX / fonts, target / fonts, dirs_exist_ok=True)
 
 
+def fix_dates(app, exception):
+    """Write the archives of examples without the dates of today."""
+    for file in Path(app.outdir).glob("_downloads/*/*.zip") if exception is None else ():
+        with ZipFile(file) as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        with ZipFile(file, "w") as archive:
+            for name, content in members.items():
+                archive.writestr(ZipInfo(name), content)
+
+
 def skip_member(app, what, name, obj, skip, options):
     """Leave out scikit-learn's routing of metadata, which every estimator inherits."""
     return True if name == "get_metadata_routing" or name.endswith("_request") else None
@@ -134,5 +145,6 @@ def prepare_docstring(app, what, name, obj, options, lines):
 def setup(app):
     app.connect("builder-inited", draw_figures)
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", fix_dates)
     app.connect("autodoc-skip-member", skip_member)
     app.connect("autodoc-process-docstring", prepare_docstring, priority=400)  # before numpydoc
