@@ -291,6 +291,18 @@ def test_what_could_not_be_loaded_is_not_saved(make, name, data, tmp_path):
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"an earlier one"]
 
 
+def test_callbacks_of_scikit_learn_are_neither_saved_nor_loaded(data, tmp_path):
+    callback = pytest.importorskip("sklearn.callback", reason="scikit-learn has callbacks from version 1.9 on")
+    X, y = data
+    model = SSMKClassifier().fit(X, y).set_callbacks(callback.ScoringMonitor(scoring="accuracy"))
+    with pytest.raises(ValueError, match=r"load would refuse: sklearn.callback.*set_callbacks\(\)"):
+        save(model, tmp_path / "m.skops")
+    skops.dump({"model": model}, tmp_path / "m.skops")  # built, it would connect to an address out of the file
+    with pytest.raises(ValueError, match=r"does not load from files: sklearn.callback"):
+        load(tmp_path / "m.skops")
+    save(model.set_callbacks(), tmp_path / "m.skops")
+
+
 def test_dates_as_classes_are_not_saved(data, tmp_path):
     X, _ = data
     model = SSMKClassifier().fit(X, np.where(X[:, 0] > 0, date(2020, 1, 1), date(2021, 1, 1)))

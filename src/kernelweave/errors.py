@@ -35,6 +35,7 @@ class ErrorCode(Enum):
     BAD_MODEL = "The file is not a model that can be loaded."
     NO_RECORDS = "There are no records of an earlier run."
     FAILED_CELLS = "Cells of a paper's table could not be computed."
+    OUT_OF_TIME = "The time limit was reached before the work was done."
     INTERRUPTED = "The user stopped the command."
 
 

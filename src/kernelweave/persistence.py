@@ -25,6 +25,7 @@ from .files import atomic_write
 
 FORMAT = 5
 HARMLESS = {"numpy.dtype"}  # data that skops asks about
+LISTENING = "sklearn.callback."  # its objects open sockets when they are built
 UNCHECKED = {"sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor"}  # Python around compiled code
 NUMERIC = ("sklearn.metrics.", "sklearn.feature_selection.")  # whose functions do nothing but compute
 SPARSE = {f"scipy.sparse._{form}.{form}_{kind}" for form in ("csr", "csc") for kind in ("array", "matrix")}
@@ -40,8 +41,13 @@ def save(model: Any, path: str | os.PathLike[str], **about: Any) -> None:
     model : estimator
         Of kernelweave or scikit-learn, or a pipeline of them.
     path : path-like
-    **about
-        Numbers, strings, lists and dicts that :func:`load_with_about` gives back.
+        The file; it is written whole or not at all.
+    **about : dict
+        Numbers, strings, lists and dicts that ``kernelweave.persistence.load_with_about`` returns with the model.
+
+    See Also
+    --------
+    load : Reads it again.
 
     Examples
     --------
@@ -79,14 +85,48 @@ def pack(model: Any, **about: Any) -> bytes:
     if foreign:
         raise ValueError(
             f"This {type(model).__name__} holds objects that load would refuse: {', '.join(foreign)}. Set "
-            "callback=None, use kernels of kernelweave instead of functions, name classes by strings or numbers; or "
-            "save the model with pickle."
+            "callback=None, call set_callbacks(), use kernels of kernelweave instead of functions, name classes by "
+            "strings or numbers; or save the model with pickle."
         )
     return data
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a model that :func:`save` wrote."""
+    """Read a model that :func:`save` wrote.
+
+    Only objects of NumPy, SciPy, scikit-learn and kernelweave are built, and no code from the file is run.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+
+    Returns
+    -------
+    estimator
+        The fitted model.
+
+    Raises
+    ------
+    ValueError
+        If the file is none of kernelweave's, has another format, or holds other objects.
+
+    See Also
+    --------
+    save : Writes it.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import RKDAClassifier, load, save
+    >>> X, y = load_iris(return_X_y=True)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "iris.skops")
+    ...     save(RKDAClassifier().fit(X, y), path)
+    ...     load(path).predict(X[:3])
+    array([0, 0, 0])
+    """
     return load_with_about(path)[0]
 
 
@@ -194,7 +234,7 @@ def _is_known(name: str) -> bool:
     Functions of kernelweave are none of a model's parts, and some write files: a file could have them called.
     """
     module, _, attribute = name.rpartition(".")
-    if not module.startswith(("kernelweave.", "sklearn.")) or name in UNCHECKED:
+    if not module.startswith(("kernelweave.", "sklearn.")) or module.startswith(LISTENING) or name in UNCHECKED:
         return False
     try:
         thing = getattr(importlib.import_module(module), attribute)

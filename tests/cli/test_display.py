@@ -1,4 +1,5 @@
 import json
+import sys
 import warnings
 from pathlib import Path
 
@@ -39,14 +40,25 @@ def test_the_certificate_is_relative_to_the_optimum(objective, gap, words):
     assert words in describe_bound(objective, gap)
 
 
-def test_stages_are_lines_and_warnings_are_notes_between_them(capsys):
+def test_without_a_terminal_there_are_notes_and_no_stages(capsys):
     before = warnings.showwarning
     with show_stages() as on_stage:
         on_stage("reading the table", 0.0)
         warnings.warn("A [word] of caution.", stacklevel=1)
         on_stage("writing", 0.98)
-    assert capsys.readouterr() == ("", "  0%  reading the table\nnote: A [word] of caution.\n 98%  writing\n")
+    assert capsys.readouterr() == ("", "note: A [word] of caution.\n")
     assert warnings.showwarning is before
+
+
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_stages_are_shown_on_a_terminal_unless_it_shall_be_quiet(is_quiet, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with show_stages(is_quiet=is_quiet) as on_stage:
+        on_stage("reading a\x9bJ", 0.0)
+    said = capsys.readouterr().err
+    assert ("reading a\\x9bJ" in said) is not is_quiet  # names in tables do not act on the terminal
+    assert "\x9b" not in said
 
 
 def certificate(kind="duality gap", gap=0.0, converged=True):

@@ -25,6 +25,7 @@ NUMBERS = {
     21: ["NOT_WRITABLE"],
     22: ["NO_SPACE"],
     23: ["SAME_FILE"],
+    24: ["OUT_OF_TIME"],
     130: ["INTERRUPTED"],
 }
 

@@ -1,8 +1,10 @@
+import contextlib
 import gzip
 import io
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -223,6 +225,22 @@ def test_a_table_may_come_through_a_pipe_if_the_output_is_named(table, tmp_path)
     assert len(read(tmp_path / "out.csv")) == N + 1
 
 
+def test_predict_out_of_time_says_so_and_writes_nothing(table, tmp_path, capsys):
+    pytest.importorskip("skops")
+    assert run("label", table, "--target", "y", "--learner", "harmonic", "--model", tmp_path / "m.skops") == 0
+    other = tmp_path / "other.csv"
+    other.write_bytes(table.read_bytes())
+    before = sorted(tmp_path.iterdir())
+    predict = ("predict", tmp_path / "m.skops", other, "--time-limit")
+    assert run(*predict, "1e-9") == EXIT_CODES[ErrorCode.OUT_OF_TIME]
+    said = capsys.readouterr().err
+    assert re.search(r"The time limit of 1e-09 s was reached after 0 of \d+ rows; nothing was written\. Raise", said)
+    assert sorted(tmp_path.iterdir()) == before
+    assert run(*predict, "-1") == EXIT_CODES[ErrorCode.BAD_OPTION]
+    assert run(*predict, "1000", "--quiet") == 0
+    assert len(read(tmp_path / "other.predicted.csv")) == N + 1
+
+
 def test_predict_refuses_a_number_that_is_too_large(table, tmp_path, capsys):
     pytest.importorskip("skops")
     assert run("label", table, "--target", "y", "--model", tmp_path / "m.skops") == 0
@@ -327,20 +345,28 @@ def test_escapes_in_names_and_cells_act_nowhere_and_are_kept_in_the_copy(tmp_pat
     assert {row[4] for row in after[1:]} == {f"{mark}NA", f"{mark}None"}
 
 
-def start(table, out):
+def start(table, out, stderr=subprocess.DEVNULL):
     options = ["--target", "y", "-o", str(out), "--learner", "LapSVM"]
     command = [sys.executable, "-m", "kernelweave", "label", str(table), *options]
-    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr)
 
 
-def test_ctrl_c_leaves_nothing_behind(tmp_path):
+@pytest.mark.skipif(sys.platform == "win32", reason="progress is shown on a terminal only")
+def test_ctrl_c_leaves_nothing_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("TERM", "xterm")
     table = write(tmp_path / "in.csv", rows(n=3000, n_labeled=400))
-    process = start(table, tmp_path / "out.csv")
-    for line in process.stderr:
-        if b"cross-validating" in line:
-            break
+    ours, its = os.openpty()
+    process = start(table, tmp_path / "out.csv", its)
+    os.close(its)
+    shown = b""
+    while b"cross-validating" not in shown:
+        shown += os.read(ours, 4096)
     process.send_signal(signal.SIGINT)
+    with contextlib.suppress(OSError):  # the end of what is shown
+        while os.read(ours, 4096):
+            pass
     assert process.wait(60) == INTERRUPTED
+    os.close(ours)
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
 
 

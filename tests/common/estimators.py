@@ -47,13 +47,15 @@ from kernelweave import (
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(), Linear()]
-ROUND = r"( *\d+%  )?{name}: round \d+, \d+ columns, objective [-\d.e+]+, relative gap \d\.\d+e[-+]\d+, \d+\.\d s"
-PASS = r"( *\d+%  )?{name}\S*: \d+ kernels? x \d+ centres.*; one pass over all columns takes about .*"
-STEP = r"{name}: step \d+, (\d+ kernels, )?objective [\d.e+]+, relative gap \d\.\d+e[-+]\d+, \d+\.\d s"
+SHARE, LEFT = r"( *\d+%  )?", r"(, \d+:\d\d:\d\d left)?"
+FIGURES = r"objective [-\d.e+]+, relative gap \d\.\d+e[-+]\d+, \d+\.\d s" + LEFT
+ROUND = rf"{SHARE}{{name}}: round \d+, \d+ columns, {FIGURES}"
+PASS = rf"{SHARE}{{name}}\S*: \d+ kernels? x \d+ centres.*; one pass over all columns takes about .*"
+STEP = rf"{SHARE}{{name}}: step \d+, (\d+ kernels, )?{FIGURES}"
 COST = r"{name}: C=[\d.]+ by \d+ folds of \d+ labelled rows"
 CHOICE = r"{name}: (equal|learned) weights; squared error at held-out rows: .*"
-ANNEALING = r"{name}: annealing at [\d.]+, step \d+, objective [\d.e+]+, \d+ slopes changed, \d+\.\d s"
-SEARCH = r" *\d+%  {name}: (trying|cross-validating) [\w -]+| *100%  {name}: \d+ candidates tried"
+ANNEALING = rf"{SHARE}{{name}}: annealing at [\d.]+, step \d+, objective [\d.e+]+, \d+ slopes changed, \d+\.\d s{LEFT}"
+SEARCH = rf" *\d+%  {{name}}: (trying|cross-validating) [\w -]+{LEFT}| *100%  {{name}}: \d+ candidates tried"
 
 
 @dataclass(frozen=True, eq=False)

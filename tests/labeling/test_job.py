@@ -3,6 +3,8 @@ import pytest
 from checks.partial_tables import fill, numeric, table
 
 from kernelweave.errors import ErrorCode, KernelweaveError
+from kernelweave.labeling import job
+from kernelweave.labeling.job import fill_by_blocks
 
 
 def test_empty_cells_are_filled_and_the_others_left_alone():
@@ -14,6 +16,19 @@ def test_empty_cells_are_filled_and_the_others_left_alone():
     probabilities = done.extra["y_probability"][empty].astype(float)
     assert ((probabilities > 0) & (probabilities <= 1)).all()
     assert (done.extra["y_margin"][~empty] == "").all()
+
+
+def test_a_saved_model_predicts_block_by_block(monkeypatch):
+    class Model:
+        def fill_cells(self, X, target):
+            return np.array([f"{target}{row}" for (row,) in X], dtype=object), {"size": [str(len(X))] * len(X)}
+
+    monkeypatch.setattr(job, "BLOCK_ROWS", 3)
+    done = []
+    texts, extra = fill_by_blocks(Model(), np.arange(7)[:, None], "y", done.append)
+    assert texts.tolist() == [f"y{row}" for row in range(7)]
+    assert extra == {"size": ["3"] * 6 + ["1"]}
+    assert done == [0, 3, 6]
 
 
 def test_a_row_number_changes_no_label():

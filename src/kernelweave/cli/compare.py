@@ -39,6 +39,7 @@ def compare(
     time_limit: asked.TimeLimit = None,
     seed: asked.Seed = 0,
     report_file: asked.Report = None,
+    quiet: asked.Quiet = False,
     json_: asked.Json = False,
 ) -> None:
     """Compare all learners, and scikit-learn's, on the labelled rows of a table.
@@ -61,7 +62,7 @@ def compare(
         time_limit=time_limit,
         seed=seed,
     )
-    with show_stages() as on_stage:
+    with show_stages(is_quiet=quiet or json_, time_limit=time_limit) as on_stage:
         on_stage("reading the table", 0.0)
         given = read_given(tables, options, unlabeled)
         problem = read_problem(given.frame, given.cells, given.empty, given.options, on_stage)

@@ -23,12 +23,21 @@ MAX_LEFT_OUT = 20  # columns that are shown with their reason
 
 
 @contextmanager
-def show_stages() -> Iterator[Show]:
-    """Show the stages of the work, and warnings as notes between them."""
-    with warnings.catch_warnings(), show_progress(keep_bar=False, estimate=True) as show:
+def show_stages(*, is_quiet: bool = False, time_limit: float | None = None) -> Iterator[Show]:
+    """Show the stages of the work on a terminal, with the time that is left; and warnings as notes between them.
+
+    Parameters
+    ----------
+    is_quiet : bool
+        Whether only the notes are shown.
+    time_limit : float, optional
+        Seconds that the work may take.
+    """
+    bar = show_progress(bar=not is_quiet, keep_bar=False, lines=False, limit=time_limit)
+    with warnings.catch_warnings(), bar as show:
         # The name is looked up for each warning: beneath a bar, standard error prints above it.
         warnings.showwarning = lambda message, *_, **__: print_note(str(message))
-        yield show
+        yield lambda title, share, *figures: show(harmless(title), share, *figures)  # columns have names, too
 
 
 def print_note(text: str) -> None:

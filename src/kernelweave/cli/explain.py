@@ -51,6 +51,7 @@ def explain(
         int | None, option("How many rows to label next; 5 by default.", OUTPUT, "--next", metavar="N")
     ] = None,
     report_file: asked.Report = None,
+    quiet: asked.Quiet = False,
     json_: asked.Json = False,
 ) -> None:
     """Say which sources and columns decide, which labels are doubtful, which rows to label next.
@@ -78,7 +79,7 @@ def explain(
         suspects=suspects,
         next=next_ or 0,
     )
-    with show_stages() as on_stage:
+    with show_stages(is_quiet=quiet or json_, time_limit=time_limit) as on_stage:
         on_stage("reading the table", 0.0)
         given = read_given(tables, options, unlabeled)
         options = given.options

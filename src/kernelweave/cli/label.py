@@ -6,6 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,10 +14,12 @@ import numpy as np
 import typer
 
 from ..errors import ErrorCode, KernelweaveError
+from ..estimators.shared.progress import Show
 from ..files import check_output, reason, write_all
 from ..labeling.base import ending
-from ..labeling.job import Labeling, LabelingOptions, fill_labels, spread
+from ..labeling.job import Labeling, LabelingOptions, fill_by_blocks, fill_labels, spread
 from ..labeling.joining import join_tables
+from ..labeling.learner import Clock
 from ..labeling.problem import encode
 from ..labeling.table import STANDARD, Table, fill_copy, is_empty, write_filled
 from ..labeling.target import require_empty_cells
@@ -69,6 +72,7 @@ def label(
     next_: asked.Next = 0,
     model: Annotated[Path | None, option("Save the model for `kernelweave predict`.", OUTPUT, metavar="FILE")] = None,
     report_file: asked.Report = None,
+    quiet: asked.Quiet = False,
     json_: asked.Json = False,
 ) -> None:
     """Fill in the empty cells of one column, and report how accurate the labels are.
@@ -103,7 +107,7 @@ def label(
         next=next_,
     )
     _check_numbers(options)
-    with show_stages() as on_stage:
+    with show_stages(is_quiet=quiet or json_, time_limit=time_limit) as on_stage:
         on_stage("reading the table", 0.0)
         given = read_given(tables, options, unlabeled)
         _check_ending(given.table, out)
@@ -137,55 +141,46 @@ def predict(
     model: Annotated[Path, typer.Argument(help="File that `kernelweave label --model` wrote.", metavar="MODEL")],
     tables: asked.Tables,
     id_column: asked.Ids = None,
+    time_limit: Annotated[
+        float | None, option("Stop after about so long, without writing.", OUTPUT, metavar="SECONDS")
+    ] = None,
     output: Output = None,
+    quiet: asked.Quiet = False,
     json_: asked.Json = False,
 ) -> None:
     """Fill in the target column of another table (or append it) with a saved model.
 
     Example: kernelweave predict outcome.skops new_patients.csv
     """
+    clock = Clock(time_limit)
+    asked.check_limit(time_limit)
     out = output or _name_copy(tables[0], "predicted")
     is_printed = str(out) == STANDARD
     _refuse_two_prints(is_printed, json_)
     _check_outputs([] if is_printed else [out], *tables, model)
-    _check_skops()
-    try:
-        pipeline, about_model = load_with_about(model)
-    except OSError as error:
-        raise KernelweaveError(f"'{model}' cannot be read: {reason(error)}.", ErrorCode.BAD_MODEL) from None
-    except ValueError as error:
-        raise KernelweaveError(str(error), ErrorCode.BAD_MODEL) from None
-    with show_stages() as on_stage:
+    pipeline, about_model = _load_model(model)
+    target, unlabeled = str(about_model["target"]), about_model.get("unlabeled")
+    with show_stages(is_quiet=quiet or json_, time_limit=time_limit) as on_stage:
         on_stage("reading the table", 0.0)
-        ids = asked.read_words(id_column)
-        data, *others = read_tables(tables, ids)
-        joined = join_tables(data, others, ids[0]) if others else None
-        frame = data.frame() if joined is None else joined.frame
-        for note in [*(note for table in (data, *others) for note in table.notes), *(joined.notes if joined else ())]:
-            print_note(note)
+        data, frame = _read_joined(tables, asked.read_words(id_column))
         _check_ending(data, out)
-        target = str(about_model["target"])
         given = target in data.names
-        unlabeled = about_model.get("unlabeled")
         empty = np.ones(data.n_rows, dtype=bool)
         if given:
             empty = is_empty(data, target, unlabeled)
             require_empty_cells(data.column(target), empty, target)
-        on_stage("predicting", 0.3)
-        filled, appended = pipeline[-1].fill_cells(encode(pipeline[0], frame)[empty], target)
-        columns = appended if given else {target: filled, **appended}
+        X = encode(pipeline[0], frame)[empty]
+        on_rows = partial(_report_rows, clock, len(X), on_stage)
+        filled, appended = fill_by_blocks(pipeline[-1], X, target, on_rows)
+        columns: dict[str, Any] = appended if given else {target: filled, **appended}
         extra = {name: spread(texts, empty, "") for name, texts in columns.items()}
         values = spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)
         on_stage("writing", 0.9)
         names = _rename_taken(extra, data.names)
         copied = (data, target if given else data.names[0], values.tolist(), names)
-        copy = io.BytesIO()
-        if is_printed:
-            fill_copy(*copied, unlabeled if given else None)(copy)
-        else:
-            write_filled(*copied, out, unlabeled if given else None)
+        copy = _write_copy(copied, unlabeled if given else None, None if is_printed else out, [])
     if is_printed:
-        _print_bytes(copy.getvalue())
+        _print_bytes(copy)
     else:
         mark_work_done()
     if json_:
@@ -193,6 +188,37 @@ def predict(
         print_json(report | {"rows_filled": int(empty.sum()), "output": as_text(str(out))})
     elif not is_printed:
         print(harmless(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}"))
+
+
+def _load_model(path: Path) -> tuple[Any, dict[str, Any]]:
+    """Return a saved model, and what was saved about it."""
+    _check_skops()
+    try:
+        return load_with_about(path)
+    except OSError as error:
+        raise KernelweaveError(f"'{path}' cannot be read: {reason(error)}.", ErrorCode.BAD_MODEL) from None
+    except ValueError as error:
+        raise KernelweaveError(str(error), ErrorCode.BAD_MODEL) from None
+
+
+def _read_joined(paths: Sequence[Path], ids: list[str]) -> tuple[Table, Any]:
+    """Return the first table, and the columns of all as a frame; print the notes about them."""
+    data, *others = tables = read_tables(paths, ids)
+    joined = join_tables(data, others, ids[0]) if others else None
+    for note in [*(note for table in tables for note in table.notes), *(joined.notes if joined else ())]:
+        print_note(note)
+    return data, data.frame() if joined is None else joined.frame
+
+
+def _report_rows(clock: Clock, n_rows: int, on_stage: Show, n_done: int) -> None:
+    """Show how many rows are predicted; end the command when the time is over."""
+    if clock.limit is not None and clock.elapsed > clock.limit:
+        raise KernelweaveError(
+            f"The time limit of {clock.limit:g} s was reached after {n_done:,} of {n_rows:,} rows; nothing was "
+            "written. Raise --time-limit, or split the table.",
+            ErrorCode.OUT_OF_TIME,
+        )
+    on_stage("predicting", 0.3 + 0.6 * n_done / max(n_rows, 1), f"{n_done:,} of {n_rows:,} rows")
 
 
 def _refuse_two_prints(is_printed: bool, json_: bool) -> None:

@@ -45,6 +45,7 @@ Task = Annotated[str, option("auto, classification or regression.", LEARNING, me
 Learner = Annotated[str, option("auto combines several; or one: SSMK, MKL, LapSVM, ...", LEARNING, metavar="NAME")]
 TimeLimit = Annotated[float | None, option("Approximate time for learning.", LEARNING, metavar="SECONDS")]
 Seed = Annotated[int, option("Of random numbers; 0 by default.", LEARNING, metavar="NUMBER")]
+Quiet = Annotated[bool, option("Show no progress.", OUTPUT, "--quiet")]
 Json = Annotated[bool, option("Print the report as JSON.", OUTPUT, "--json")]
 Report = Annotated[Path | None, option("Write a page to look at (HTML).", OUTPUT, "--report", metavar="FILE")]
 Suspects = Annotated[int, option("List so many doubtful given labels.", OUTPUT, metavar="N")]

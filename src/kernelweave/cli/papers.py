@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,19 +15,17 @@ from joblib import cpu_count
 from rich.table import Table as Lines
 
 from ..errors import ErrorCode, KernelweaveError
-from ..estimators.shared.progress import show_progress
 from ..files import atomic_write, reason
-from .display import open_console, print_json
+from .display import open_console, print_json, show_stages
 from .harmless import harmless
 from .options import check_limit
 from .streams import as_text, mark_work_done
 
 if TYPE_CHECKING:
     from ..papers.definition import Paper
-    from ..papers.runner import Progress
+    from ..papers.runner import Progress, Record, Task
 
 FOLDER = Path("reproduction")
-SECONDS_BETWEEN_LINES = 10.0  # where there is no terminal
 
 app = typer.Typer(
     no_args_is_help=True, help="Reproduce the papers' tables and figures.\n\nExample: kernelweave papers run all --fast"
@@ -86,83 +84,23 @@ def run(
         float | None, typer.Option(help="Stop after about so long; finished cells are kept.", metavar="SECONDS")
     ] = None,
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the records.")] = FOLDER,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Show no progress.")] = False,
     json_: Json = False,
 ) -> None:
     """Compute the cells of PAPER that have no record in the folder yet; a run that was stopped continues.
 
     Example: kernelweave papers run rkda --fast
     """
-    from ..papers import runner
-    from ..papers.outside import outside
-
     papers = _find_papers(paper)
     check_limit(time_limit)
-    kind, number = _find_item(table, figure)
-    if trials is not None and trials < 1:
-        raise KernelweaveError(f"--trials {trials} is not a whole number of 1 or more.", ErrorCode.BAD_OPTION)
-    if jobs is not None and jobs < 1:
-        raise KernelweaveError(f"--jobs {jobs} is not a whole number of 1 or more.", ErrorCode.BAD_OPTION)
-    for name in with_ or ():
-        try:
-            given = outside(name)
-        except ValueError as error:
-            raise KernelweaveError(str(error), ErrorCode.BAD_OPTION) from None
-        if given is None:
-            raise KernelweaveError(
-                f"--with {name!r} is not module:Class, such as sklearn.svm:SVC.", ErrorCode.BAD_OPTION
-            )
-    tasks = runner.plan(papers, kind=kind, number=number, trials=trials, fast=fast, outside=with_ or ())
-    if not tasks:
-        known = ", ".join(f"{p.name}: {' and '.join(item.name for item in p.items)}" for p in papers)
-        raise KernelweaveError(f"There is no {kind} {number}; there are {known}.", ErrorCode.BAD_OPTION)
-    if with_ and not any(task.item.outside for task in tasks):
-        raise KernelweaveError(
-            f"--with is given, but nothing that is chosen compares other estimators; {_list_comparisons(papers)}.",
-            ErrorCode.BAD_OPTION,
-        )
+    _check_counts(trials=trials, jobs=jobs)
+    _check_outside(with_ or ())
+    tasks = _plan(papers, _find_item(table, figure), trials, fast, with_ or ())
     if output.exists() and not output.is_dir():
         raise KernelweaveError(f"'{output}' is not a folder; name another one with -o.", ErrorCode.BAD_OPTION)
-    is_over = False
-    try:
-        with _show_cells(time_limit) as watch:
-            records = runner.execute(tasks, output, n_jobs=jobs or cpu_count(), watch=watch)
-    except _TimeOverError:
-        wanted, is_over = {task.key for task in tasks}, True
-        kept = [runner.find_finished(runner.read_records(output / f"{each.name}.jsonl")) for each in papers]
-        records = [record for found in kept for key, record in found.items() if key in wanted]
-    except KeyboardInterrupt:
-        raise KernelweaveError(
-            f"Interrupted; finished cells are kept in '{output}'. Run the same command to continue.",
-            ErrorCode.INTERRUPTED,
-        ) from None
-    except BrokenProcessPool:
-        raise KernelweaveError(
-            f"A process was killed, perhaps because memory ran out; finished cells are kept in '{output}'. Run the "
-            "same command with fewer --jobs to continue.",
-            ErrorCode.FAILED_CELLS,
-        ) from None
-    except OSError as error:
-        raise KernelweaveError(
-            f"The records cannot be written to '{output}': {reason(error)}.", ErrorCode.BAD_OPTION
-        ) from None
-    failed = [record for record in records if "error" in record]
+    records, is_over = _execute(tasks, output, jobs or cpu_count(), time_limit, is_quiet=quiet or json_)
     mark_work_done()
-    n_good, following = len(records) - len(failed), f"kernelweave papers report {output}"
-    if is_over:
-        following = "run the same command to continue, since the time was over"
-    if json_:
-        about = {"cells": len(tasks), "computed": n_good, "failed": len(failed)}
-        print_json({**about, "folder": as_text(str(output)), "complete": not is_over})
-    else:
-        print(harmless(f"{n_good} of {len(tasks)} cells are in '{output}'; next: {following}"))
-    if failed:
-        first = failed[0]
-        where = f"{first['paper']} {first['item']}, {first['row']}, {first['method']}, trial {first['trial']}"
-        raise KernelweaveError(
-            f"{len(failed)} of {len(records)} cells failed, the first at {where}: {first['error']}. Run the same "
-            "command to try them again.",
-            ErrorCode.FAILED_CELLS,
-        )
+    _summarize(tasks, records, output, is_over, json_)
 
 
 @app.command()
@@ -237,25 +175,112 @@ def _list_comparisons(papers: list[Paper]) -> str:
     return f"these do: {', '.join(names)}" if names else f"no item of {papers[0].name} does"
 
 
+def _check_counts(**numbers: int | None) -> None:
+    """Refuse numbers of trials and processes below 1."""
+    for name, number in numbers.items():
+        if number is not None and number < 1:
+            raise KernelweaveError(f"--{name} {number} is not a whole number of 1 or more.", ErrorCode.BAD_OPTION)
+
+
+def _check_outside(names: Sequence[str]) -> None:
+    """Refuse names of estimators that cannot be imported."""
+    from ..papers.outside import outside
+
+    for name in names:
+        try:
+            given = outside(name)
+        except ValueError as error:
+            raise KernelweaveError(str(error), ErrorCode.BAD_OPTION) from None
+        if given is None:
+            raise KernelweaveError(
+                f"--with {name!r} is not module:Class, such as sklearn.svm:SVC.", ErrorCode.BAD_OPTION
+            )
+
+
+def _plan(
+    papers: list[Paper], item: tuple[str | None, int | None], trials: int | None, fast: bool, outside: Sequence[str]
+) -> list[Task]:
+    """Return the cells that are asked for; refuse an item that there is not, and --with where nothing is compared."""
+    from ..papers import runner
+
+    kind, number = item
+    tasks = runner.plan(papers, kind=kind, number=number, trials=trials, fast=fast, outside=outside)
+    if not tasks:
+        known = ", ".join(f"{p.name}: {' and '.join(item.name for item in p.items)}" for p in papers)
+        raise KernelweaveError(f"There is no {kind} {number}; there are {known}.", ErrorCode.BAD_OPTION)
+    if outside and not any(task.item.outside for task in tasks):
+        raise KernelweaveError(
+            f"--with is given, but nothing that is chosen compares other estimators; {_list_comparisons(papers)}.",
+            ErrorCode.BAD_OPTION,
+        )
+    return tasks
+
+
+def _execute(
+    tasks: list[Task], folder: Path, n_jobs: int, time_limit: float | None, *, is_quiet: bool
+) -> tuple[list[Record], bool]:
+    """Compute cells; return the records of all, or of those that were finished when the time was over."""
+    from ..papers import runner
+
+    try:
+        with _show_cells(time_limit, is_quiet) as watch:
+            return runner.execute(tasks, folder, n_jobs=n_jobs, watch=watch), False
+    except _TimeOverError:
+        names = dict.fromkeys(task.cell.paper for task in tasks)
+        kept = [runner.find_finished(runner.read_records(folder / f"{name}.jsonl")) for name in names]
+        wanted = {task.key for task in tasks}
+        return [record for found in kept for key, record in found.items() if key in wanted], True
+    except KeyboardInterrupt:
+        raise KernelweaveError(
+            f"Interrupted; finished cells are kept in '{folder}'. Run the same command to continue.",
+            ErrorCode.INTERRUPTED,
+        ) from None
+    except BrokenProcessPool:
+        raise KernelweaveError(
+            f"A process was killed, perhaps because memory ran out; finished cells are kept in '{folder}'. Run the "
+            "same command with fewer --jobs to continue.",
+            ErrorCode.FAILED_CELLS,
+        ) from None
+    except OSError as error:
+        raise KernelweaveError(
+            f"The records cannot be written to '{folder}': {reason(error)}.", ErrorCode.BAD_OPTION
+        ) from None
+
+
+def _summarize(tasks: list[Task], records: list[Record], folder: Path, is_over: bool, json_: bool) -> None:
+    """Say how many cells are computed and what comes next; fail where some could not be computed."""
+    failed = [record for record in records if "error" in record]
+    n_good, following = len(records) - len(failed), f"kernelweave papers report {folder}"
+    if is_over:
+        following = "run the same command to continue, since the time was over"
+    if json_:
+        about = {"cells": len(tasks), "computed": n_good, "failed": len(failed)}
+        print_json({**about, "folder": as_text(str(folder)), "complete": not is_over})
+    else:
+        print(harmless(f"{n_good} of {len(tasks)} cells are in '{folder}'; next: {following}"))
+    if failed:
+        first = failed[0]
+        where = f"{first['paper']} {first['item']}, {first['row']}, {first['method']}, trial {first['trial']}"
+        raise KernelweaveError(
+            f"{len(failed)} of {len(records)} cells failed, the first at {where}: {first['error']}. Run the same "
+            "command to try them again.",
+            ErrorCode.FAILED_CELLS,
+        )
+
+
 @contextmanager
-def _show_cells(time_limit: float | None) -> Iterator[Callable[[Progress], None]]:
+def _show_cells(time_limit: float | None, is_quiet: bool) -> Iterator[Callable[[Progress], None]]:
     """Show how many cells are computed and how long the others will take; end the run when the time is over."""
     started = time.perf_counter()
-    with show_progress(keep_bar=False, seconds_between_lines=SECONDS_BETWEEN_LINES) as show:
+    with show_stages(is_quiet=is_quiet, time_limit=time_limit) as show:
+        show("computing cells", 0.0)
 
         def watch(state: Progress) -> None:
-            detail = f"{state.n_done} of {state.n_total} cells, {_describe_remaining(state)}"
-            show(f"{state.record['paper']} {state.record['item']}", state.n_done / state.n_total, detail)
+            title = f"{state.record['paper']} {state.record['item']}"
+            detail = f"{state.n_done} of {state.n_total} cells"
+            show(title, state.n_done / state.n_total, detail, state.remaining)
             is_late = time_limit is not None and time.perf_counter() - started > time_limit
             if is_late and state.n_done < state.n_total:
                 raise _TimeOverError
 
         yield watch
-
-
-def _describe_remaining(state: Progress) -> str:
-    if state.remaining is None:
-        return "remaining time unknown"
-    minutes, seconds = divmod(round(state.remaining), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{seconds:02} left"

@@ -46,6 +46,11 @@ def make_g50c_like(n_samples: int = 550, *, random_state: Seed = None) -> Bunch:
     Bunch
         ``data`` of shape (n_samples, 50), ``target`` in {-1, +1}, ``target_names``, ``bayes_error``, ``DESCR``.
 
+    See Also
+    --------
+    make_g241c_like : Two Gaussians in 241 dimensions.
+    load : The published sets.
+
     Examples
     --------
     >>> sample = make_g50c_like(random_state=0)
@@ -62,7 +67,24 @@ def make_g50c_like(n_samples: int = 550, *, random_state: Seed = None) -> Bunch:
 def make_g241c_like(n_samples: int = 1500, *, random_state: Seed = None) -> Bunch:
     """Two Gaussians in 241 dimensions, 2.5 apart in a random direction, standardised: the recipe of g241c.
 
-    The cluster assumption holds. Parameters and result as in :func:`make_g50c_like`; the Bayes error is 10.6 %.
+    The cluster assumption holds. The Bayes error is 10.6 %.
+
+    Parameters
+    ----------
+    n_samples : int, default=1500
+        Number of rows, half of them (rounded) in each class.
+    random_state : int, sequence of int, numpy Generator or None, default=None
+        The seed. None draws differently each time.
+
+    Returns
+    -------
+    Bunch
+        ``data`` of shape (n_samples, 241), ``target`` in {-1, +1}, ``target_names``, ``bayes_error``, ``DESCR``.
+
+    See Also
+    --------
+    make_g241n_like : With misleading clusters.
+    make_g50c_like : Two Gaussians in 50 dimensions.
 
     Examples
     --------
@@ -80,8 +102,24 @@ def make_g241n_like(n_samples: int = 1500, *, random_state: Seed = None) -> Bunc
     """Two far pairs of near Gaussians in 241 dimensions, with misleading clusters: the recipe of g241n (g241d).
 
     Two Gaussians of class +1 are 6 apart, and beside each there is one of class -1, 3 away in a random direction: who
-    looks for two clusters finds the pairs, which say nothing of the class. Parameters as in :func:`make_g50c_like`; the
-    result also has ``pair`` (0 or 1 for each row), and no ``bayes_error``.
+    looks for two clusters finds the pairs, which say nothing of the class.
+
+    Parameters
+    ----------
+    n_samples : int, default=1500
+        Number of rows, a quarter of them (rounded) around each centre.
+    random_state : int, sequence of int, numpy Generator or None, default=None
+        The seed. None draws differently each time.
+
+    Returns
+    -------
+    Bunch
+        ``data`` of shape (n_samples, 241), ``target`` in {-1, +1}, ``pair`` (0 or 1 for each row), ``target_names``,
+        ``DESCR``.
+
+    See Also
+    --------
+    make_g241c_like : With clusters that are the classes.
 
     Examples
     --------
@@ -116,6 +154,10 @@ def make_waveform_like(n_samples: int = 5000, *, random_state: Seed = None) -> B
     -------
     Bunch
         ``data`` of shape (n_samples, 21), ``target`` in {0, 1, 2}, ``target_names``, ``DESCR``.
+
+    See Also
+    --------
+    make_g50c_like : Two Gaussians in 50 dimensions.
 
     Examples
     --------

@@ -39,6 +39,15 @@ PER_ROW = {"is_test": bool, "train_index": np.intp}
 def list_datasets() -> list[Dataset]:
     """What :func:`load` knows, stored sets first: name, rows, columns, classes, task and origin of each.
 
+    Returns
+    -------
+    list of Dataset
+        One record for each set.
+
+    See Also
+    --------
+    load : Loads one of them.
+
     Examples
     --------
     >>> {record.name: (record.n_rows, record.n_columns) for record in list_datasets()}["usps_3v8"]
@@ -68,6 +77,18 @@ def load(name: str, *, dtype: DTypeLike = np.float64, download_if_missing: bool 
         Where the data carry them: ``splits``, from the number of labels, as text, to the list of the original splits,
         each a pair of row numbers (labelled, unlabelled); ``is_test``, which rows were meant for the test;
         ``train_index``, the position of each row in the whole.
+
+    Raises
+    ------
+    ValueError
+        If no set has this name, or if the one found is not the set that the name means.
+    FileNotFoundError
+        If the set is nowhere on this machine and cannot be downloaded; the message lists the ways to get it.
+
+    See Also
+    --------
+    list_datasets : The names, and what is known of each set.
+    draw_labels : Chooses the rows that keep their labels.
 
     Notes
     -----

@@ -19,20 +19,32 @@ __all__ = ["STORED", "Dataset", "Stored"]
 class Dataset:
     """What is known of a set before it is loaded.
 
-    Attributes
+    Parameters
     ----------
     name : str
         What :func:`load` takes.
     n_rows, n_columns : int
         Shape of the data.
-    class_counts : tuple of int
+    class_counts : tuple of int, default=()
         Rows of each class, in the order of the sorted classes; empty in regression.
     origin : str
         Where it comes from.
-    note : str
+    note : str, default=""
         What to mind.
-    target_names : tuple of str
+    target_names : tuple of str, default=("-1", "+1")
         Name of each class, or of each target in regression.
+
+    See Also
+    --------
+    list_datasets : The records of all sets.
+    load : Loads one of them.
+
+    Examples
+    --------
+    >>> from kernelweave.datasets import list_datasets
+    >>> record = next(record for record in list_datasets() if record.name == "wine")
+    >>> record.n_rows, record.n_columns, record.n_classes, record.task
+    (178, 13, 3, 'classification')
     """
 
     name: str

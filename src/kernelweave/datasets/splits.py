@@ -56,6 +56,10 @@ def draw_labels(
     unlabeled : ndarray of shape (n_rows - n_labeled,)
         The other row numbers, ascending.
 
+    See Also
+    --------
+    split : Also draws rows for validation and test.
+
     Examples
     --------
     >>> y = [-1, -1, -1, -1, 1, 1]
@@ -101,10 +105,14 @@ def split(
     ----------
     y : array-like of shape (n_rows,) or (n_rows, n_targets)
         Classes or targets; only `stratify` looks at more than their number.
-    n_labeled, n_validation, n_test : int
-        Numbers of rows.
+    n_labeled : int
+        Number of labelled rows.
     n_unlabeled : int or None, default=None
-        Number of rows; None means all that are left.
+        Number of unlabelled rows; None means all that are left.
+    n_validation : int, default=0
+        Number of rows for validation.
+    n_test : int, default=0
+        Number of rows for the test.
     stratify : bool, default=False
         Whether each part has the classes in their shares.
     random_state : int, sequence of int, numpy Generator or None, default=None
@@ -114,6 +122,10 @@ def split(
     -------
     Bunch
         With ``labeled``, ``unlabeled``, ``validation`` and ``test``: row numbers, ascending.
+
+    See Also
+    --------
+    draw_labels : Draws labelled rows by class.
 
     Examples
     --------

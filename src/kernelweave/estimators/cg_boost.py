@@ -88,9 +88,11 @@ class CGBoostClassifier(KernelClassifier):
     nu : float, optional
         Share of margin errors, above 0 and at most 1.
     penalty : {"l1", "l2", "rkhs"}, default="l1"
+        The norm :math:`R` above.
     positive : bool, default=False
         Whether the coefficients of the kernels must not be negative; the offset may be. Not with ``penalty="rkhs"``.
     intercept : {"free", "penalized"} or None, default="free"
+        Whether the offset is free, penalised or absent.
     pricing : {"stratified", "full"}, default="stratified"
         Which columns a round looks at. ``"stratified"``: first those at rows that miss their margin, first those of
         kernels that are cheap or have priority in the library; it looks further only when it finds too little. All are
@@ -132,9 +134,11 @@ class CGBoostClassifier(KernelClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     expansion_ : KernelExpansion
         The model: active kernels, their centres (row numbers of ``X``) and coefficients.
     intercept_ : ndarray of shape (n_outputs,)
+        The offset of each output: one for two classes, else one for each class.
     kernel_usage_ : list of dict, with a method ``to_frame``
         For each kernel its name, source, number of columns and share of the norm.
     n_columns_ : int
@@ -155,14 +159,26 @@ class CGBoostClassifier(KernelClassifier):
         Number of rounds.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Signed multiplier of each row's margin.
-    C_, cv_results_
-        As in :class:`SSMKClassifier`; None and empty with ``nu``.
+    C_ : float or None
+        The cost used; None with ``nu``.
+    cv_results_ : dict
+        Accuracy in the folds for each cost, as in :class:`SSMKClassifier`; empty where nothing was chosen.
     candidates_ : ndarray of shape (n_candidates,)
         Rows that could be centres.
     library_ : KernelLibrary
+        The library used.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Number of columns of ``X``.
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if ``X`` had names.
+
+    See Also
+    --------
+    CGBoostClassifierCV : Chooses C by cross-validation along a path, with any score.
+    CGBoostRegressor : The same for numbers.
+    CGBoostOneClass : The same for novelty detection.
+    SSMKClassifier : The linear program with unlabelled rows as further centres.
+    cg_boost_path : Models for a range of C.
 
     Notes
     -----
@@ -176,6 +192,7 @@ class CGBoostClassifier(KernelClassifier):
     References
     ----------
     J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.
+
     A. Demiriz, K. P. Bennett, J. Shawe-Taylor. Linear programming boosting via column generation. Machine Learning
     46, 2002.
 
@@ -249,16 +266,19 @@ class CGBoostClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The training rows.
         y : array-like of shape (n_samples,)
+            Labels; every row must have one, and -1 is a class like any other.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether.
         X_val, y_val : as X and y, optional
-            Rows on which the model is scored after each round; the fit stops when ``n_iter_no_change`` rounds bring
-            nothing, and keeps the best model.
+            Rows on which the model is scored after each round. The fit stops after ``n_iter_no_change`` rounds without
+            a better score, and keeps the best model.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner, rng = type(self).__name__, self._rng()
@@ -287,12 +307,21 @@ class CGBoostClassifier(KernelClassifier):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for ``fit``.
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The training rows.
+        y : array-like of shape (n_samples,)
+            Labels, as for :meth:`fit`.
         Cs : iterable of float
             Values of ``C``.
+        sample_weight : array-like of shape (n_samples,), optional
+            As for :meth:`fit`.
         X_val, y_val : as X and y, optional
             Rows on which the copies are to be scored; they are checked before the first fit, and not used.
+
+        Returns
+        -------
+        list of CGBoostClassifier
+            One for each cost; the estimator itself is not fitted.
         """
         self._check_parameters()
         require_path(self.nu, self.validation_fraction)
@@ -317,8 +346,16 @@ class CGBoostClassifier(KernelClassifier):
         sample : Sample
             The rows and labels that were fitted.
         library : KernelLibrary
+            The kernels that were offered.
         fit : MixtureFit
+            The mixture, with its certificate.
         choice : CostChoice
+            The cost, and what was compared for it.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
         """
         return self._keep(sample, library, fit, choice, classes_=sample.partition.classes.copy())
 

@@ -91,18 +91,28 @@ def cg_boost_path(
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features)
+        The training rows.
     y : array-like of shape (n_samples,)
+        Labels or numbers; every row must have one.
     Cs : int or sequence of float, default=10
         The values, in any order, or how many between 0.01 and 1000.
     estimator : CGBoostClassifier or CGBoostRegressor, optional
         Everything but C; by default ``CGBoostClassifier()``. It is not changed.
     sample_weight : array-like of shape (n_samples,), optional
+        Rows of weight zero are ignored altogether.
     X_val, y_val : as X and y, optional
         Rows on which each model is scored.
 
     Returns
     -------
     CGBoostPath
+        The fitted ``models`` with their ``Cs``, sizes, objectives, gaps and validation scores; ``best`` is the model
+        with the best validation score.
+
+    See Also
+    --------
+    CGBoostClassifierCV : Chooses C along such a path.
+    PathDisplay : Draws a path.
 
     Examples
     --------
@@ -151,12 +161,36 @@ class CGBoostClassifierCV(KernelClassifier):
         As in scikit-learn; None means 5 stratified folds.
     scoring : str or callable, optional
         As in scikit-learn, but one score; accuracy by default.
-    penalty, positive, intercept, pricing, column_scale, centers, max_columns, max_time, tol
-        As in :class:`CGBoostClassifier`.
-    class_weight, cache_size, callback, verbose, random_state
-        As in :class:`CGBoostClassifier`.
+    penalty : {"l1", "l2", "rkhs"}, default="l1"
+        Norm of the coefficients; this and what follows as in :class:`CGBoostClassifier`.
+    positive : bool, default=False
+        Whether the coefficients of the kernels must not be negative.
+    intercept : {"free", "penalized"} or None, default="free"
+        Whether the offset is free, penalised or absent.
+    pricing : {"stratified", "full"}, default="stratified"
+        Which columns a round looks at.
+    column_scale : {"std", "norm"} or None, default="std"
+        What each column is divided by.
+    centers : {"auto", "all"}, int or array-like, default="auto"
+        Which rows may be centres.
+    max_columns : int, optional
+        Largest number of columns in the working set.
+    max_time : float, optional
+        Seconds after which no further round starts.
+    tol : float, optional
+        Relative duality gap to reach; by default 1e-6 with l1, 0.1 with l2 and 0.01 with rkhs.
+    class_weight : None, "balanced" or dict, default=None
+        Factors on ``C`` by class.
+    cache_size : float, default=500
+        Megabytes of kernel values kept between rounds.
     n_jobs : int, optional
-        Folds at the same time. Has no influence on the result.
+        Folds fitted at the same time. Has no influence on the result.
+    callback : callable, optional
+        ``callback(state)`` after each round, with a :class:`FitState`; a true answer stops the fit.
+    verbose : int, default=0
+        1 shows progress, 2 prints a line for each round.
+    random_state : int, RandomState or None, default=None
+        Seed of drawn centres and of what kernels draw at random.
 
     Attributes
     ----------
@@ -172,6 +206,11 @@ class CGBoostClassifierCV(KernelClassifier):
         Of the model at ``C_``, as in :class:`CGBoostClassifier`.
     history_, n_iter_, dual_coef_, candidates_, library_, n_features_in_, feature_names_in_
         Of the model at ``C_``, as in :class:`CGBoostClassifier`.
+
+    See Also
+    --------
+    CGBoostClassifier : Takes C as given, or chooses it by folds of its own.
+    PathDisplay : Draws the mean score of each C.
 
     Notes
     -----
@@ -252,20 +291,24 @@ class CGBoostClassifierCV(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The training rows.
         y : array-like of shape (n_samples,)
+            Labels; every row must have one, and -1 is a class like any other.
         sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner, values = type(self).__name__, path_values(type(self).__name__, self.Cs)
         own = ("Cs", "cv", "scoring", "n_jobs")  # the number of jobs is that of folds
-        params = {name: value for name, value in self._parameters().items() if name not in own}
-        base = CGBoostClassifier(**params)
+        given = self._parameters()
+        base = CGBoostClassifier(**{name: getattr(self, name) for name in given if name not in own})
         params = base.get_params(deep=False)
-        options = cg_boost_options(owner, params)
+        options = cg_boost_options(owner, params | {"callback": given["callback"]})  # folds are not followed
         sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
         scorer, rng = check_scoring(base, scoring=self.scoring), self._rng()
         (X,) = indexable(X)  # some sparse formats have no rows to take

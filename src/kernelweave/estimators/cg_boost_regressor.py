@@ -47,10 +47,38 @@ class CGBoostRegressor(KernelRegressor):
         :class:`SSMKRegressor`; with l2 and rkhs from 0.1, 1, 10 and 100 standard deviations of ``y``, by default 10.
     epsilon : float or "auto", default="auto"
         Errors up to this, in units of ``y``, cost nothing. ``"auto"``: a tenth of the standard deviation of ``y``.
-    penalty, positive, intercept, pricing, column_scale, centers, max_columns, max_time, tol
-        As in :class:`CGBoostClassifier`.
-    validation_fraction, n_iter_no_change, cache_size, n_jobs, callback, verbose, random_state
-        As in :class:`CGBoostClassifier`; the validation score is the coefficient of determination.
+    penalty : {"l1", "l2", "rkhs"}, default="l1"
+        Norm of the coefficients; this and what follows as in :class:`CGBoostClassifier`.
+    positive : bool, default=False
+        Whether the coefficients of the kernels must not be negative.
+    intercept : {"free", "penalized"} or None, default="free"
+        Whether the offset is free, penalised or absent.
+    pricing : {"stratified", "full"}, default="stratified"
+        Which columns a round looks at.
+    column_scale : {"std", "norm"} or None, default="std"
+        What each column is divided by.
+    centers : {"auto", "all"}, int or array-like, default="auto"
+        Which rows may be centres.
+    max_columns : int, optional
+        Largest number of columns in the working set.
+    max_time : float, optional
+        Seconds after which no further round starts.
+    tol : float, optional
+        Relative duality gap to reach; by default 1e-6 with l1, 0.1 with l2 and 0.01 with rkhs.
+    validation_fraction : float, optional
+        Share of the rows that is held out to stop early, by the coefficient of determination.
+    n_iter_no_change : int, default=10
+        Rounds without a better validation score after which to stop.
+    cache_size : float, default=500
+        Megabytes of kernel values kept between rounds.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
+    callback : callable, optional
+        ``callback(state)`` after each round, with a :class:`FitState`; a true answer stops the fit.
+    verbose : int, default=0
+        1 shows progress, 2 prints a line for each round.
+    random_state : int, RandomState or None, default=None
+        Seed of the validation rows, of drawn centres and of what kernels draw at random.
 
     Attributes
     ----------
@@ -60,6 +88,12 @@ class CGBoostRegressor(KernelRegressor):
         As in :class:`CGBoostClassifier`.
     C_, cv_results_
         As in :class:`SSMKRegressor`.
+
+    See Also
+    --------
+    CGBoostClassifier : The same for classes.
+    SSMKRegressor : The linear program with rows whose number is not known as further centres.
+    cg_boost_path : Models for a range of C.
 
     References
     ----------
@@ -128,16 +162,19 @@ class CGBoostRegressor(KernelRegressor):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The training rows.
         y : array-like of shape (n_samples,)
+            Numbers; every row must have one.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether.
         X_val, y_val : as X and y, optional
-            Rows on which the model is scored after each round; the fit stops when ``n_iter_no_change`` rounds bring
-            nothing, and keeps the best model.
+            Rows on which the model is scored after each round. The fit stops after ``n_iter_no_change`` rounds without
+            a better score, and keeps the best model.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner, rng = type(self).__name__, self._rng()
@@ -161,12 +198,21 @@ class CGBoostRegressor(KernelRegressor):
 
         Parameters
         ----------
-        X, y, sample_weight
-            As for ``fit``.
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            The training rows.
+        y : array-like of shape (n_samples,)
+            Numbers, as for :meth:`fit`.
         Cs : iterable of float
             Values of ``C``.
+        sample_weight : array-like of shape (n_samples,), optional
+            As for :meth:`fit`.
         X_val, y_val : as X and y, optional
             Rows on which the copies are to be scored; they are checked before the first fit, and not used.
+
+        Returns
+        -------
+        list of CGBoostRegressor
+            One for each cost; the estimator itself is not fitted.
         """
         self._check_parameters()
         require_path(None, self.validation_fraction)
@@ -191,8 +237,16 @@ class CGBoostRegressor(KernelRegressor):
         sample : Sample
             The rows and labels that were fitted.
         library : KernelLibrary
+            The kernels that were offered.
         fit : MixtureFit
+            The mixture, with its certificate.
         choice : CostChoice
+            The cost, and what was compared for it.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
         """
         return self._keep(sample, library, fit, choice)
 

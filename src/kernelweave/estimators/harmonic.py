@@ -27,7 +27,7 @@ from ..warn import warn_caller
 from .graph_means import KernelMeans, NeighborMeans
 from .shared.base import KernelEstimator
 from .shared.memory import require_memory
-from .shared.outputs import labeled_accuracy, labeled_r2
+from .shared.outputs import KernelClassifier, KernelRegressor
 from .shared.sample import Sample, bind, class_shares, read_sample
 
 REMEDIES = {
@@ -70,8 +70,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         for four ``n_samples x n_samples`` matrices. None: the sparse graph of nearest neighbours.
     metric : {"auto", "euclidean", "cosine", "power"}, default="auto"
         Distance between rows. ``"power"``: Euclidean between standardised columns, skewed ones after a power that makes
-        them symmetric. ``"auto"``: cosine where ``X`` is sparse, ``"power"`` where it looks like a table, with a
-        different unit in each column, else Euclidean.
+        them symmetric. ``"auto"``: cosine where ``X`` is sparse, ``"power"`` where it is a table, else Euclidean.
     edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
         Of the edges of the nearest-neighbour graph: :math:`\exp(-d^2 / 2 t^2)` with t the mean length of edges; 1; or
         :math:`\exp(-d_{ij}^2 / t_i t_j)` with :math:`t_i` the distance of row i from its last neighbour.
@@ -82,14 +81,15 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         Largest error of a value.
     max_iter : int, default=10000
         Largest number of steps of conjugate gradients, which solve sparse graphs of more than 1,000 unlabelled rows.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     random_state : int, RandomState or None, default=None
         Seed of the kernels' random draws, and of approximate neighbours.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     label_distributions_ : ndarray of shape (n_samples, n_classes)
         Probabilities of the classes of each row; the given class has 1 on labelled rows.
     transduction_ : ndarray of shape (n_samples,)
@@ -98,21 +98,24 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         The harmonic function.
     class_factors_ : ndarray of shape (n_classes,)
         Factors of class-mass normalisation, applied before rows are scaled to sum to 1.
-    unreached_ : ndarray
-        Indices of the rows that are disconnected from every labelled row; they get the class shares.
+    unreached_ : ndarray of shape (n_unreached,)
+        Rows that are disconnected from every labelled row; they get the class shares.
     error_bound_ : float
         Upper bound on the errors of ``harmonic_``, relative to the range of the given values; ``status_`` follows it.
     objective_, certificate_, status_, n_iter_
         The energy; how far a value is from the mean of its neighbours; why the solver stopped; its steps.
-    library_ : KernelLibrary
-        Holds ``kernel``, or an RBF that the nearest-neighbour graph does not use.
-    n_features_in_, feature_names_in_
+    library_, n_features_in_, feature_names_in_
+        Holds ``kernel``, or an RBF that is not used; the number of columns of ``X``, and their names if it had any.
+
+    See Also
+    --------
+    HarmonicRegressor : The same for numbers.
+    LapSVMClassifier : A support vector machine on such a graph, for noisy labels.
 
     Notes
     -----
     A new row has the mean of the harmonic function at its nearest neighbours (with ``kernel``, at all rows), weighted
-    as their edges would be; training rows are new rows to ``predict``. Given labels are never changed, hence there are
-    no sample weights: leave out rows that should not count.
+    like edges; to ``predict``, training rows are new. Given labels never change: there are no sample weights.
 
     It is meant for rows along a manifold: images, spectra, signals. Not for tables with noisy columns, where neighbours
     say little: on eight tables with 20, 50 and 100 labels its error was 20.0, 13.7 and 11.7 % on average, that of a
@@ -137,6 +140,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
     """
 
     _constraints = GRAPH_CONSTRAINTS | {"class_prior": READ_LATER, "unlabeled": READ_LATER}
+    score = KernelClassifier.score
 
     def __init__(
         self,
@@ -169,11 +173,12 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner, library = type(self).__name__, graph_library(type(self).__name__, self.kernel)
@@ -193,18 +198,36 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         return self._keep(sample, library, fit, classes, _extension=graph.extension)
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the classes of each row, shape (n_samples, n_classes); rows sum to 1."""
+        """Return the probabilities of the classes of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1.
+        """
         X = self._read_new_rows(X)
         return distributions(self._extension.means(X, self.harmonic_), self.class_factors_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted class of each row."""
+        """Return the predicted class of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The most probable of ``classes_``.
+        """
         probabilities = self.predict_proba(X)
         return self.classes_[probabilities.argmax(axis=1)]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
-        return labeled_accuracy(self.predict(X), y, sample_weight, self.unlabeled, self.classes_)
 
 
 class HarmonicRegressor(RegressorMixin, KernelEstimator):
@@ -220,10 +243,18 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
     ----------
     n_neighbors : int, default=10
         Neighbours in the graph, and of a new row; more than for classes, to average noisy numbers.
-    kernel, metric, edge_weights, max_iter, random_state
-        As in :class:`HarmonicClassifier`.
+    kernel : Kernel, optional
+        The similarity of all pairs of rows; this and what follows as in :class:`HarmonicClassifier`.
+    metric : {"auto", "euclidean", "cosine", "power"}, default="auto"
+        Distance between rows.
+    edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
+        Weights of the edges of the nearest-neighbour graph.
     tol : float, default=1e-6
         Largest error of a value, relative to the range of those given.
+    max_iter : int, default=10000
+        Largest number of steps of conjugate gradients.
+    random_state : int, RandomState or None, default=None
+        Seed of the kernels' random draws, and of approximate neighbours.
 
     Attributes
     ----------
@@ -231,15 +262,14 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         The given number on labelled rows, the harmonic function on the others.
     harmonic_ : ndarray of shape (n_samples, n_outputs)
         The harmonic function.
-    unreached_ : ndarray
-        Indices of the rows that are disconnected from every labelled row; they get the mean of the given numbers.
+    unreached_ : ndarray of shape (n_unreached,)
+        Rows that are disconnected from every labelled row; they get the mean of the given numbers.
     error_bound_, objective_, certificate_, status_, n_iter_, library_, n_features_in_, feature_names_in_
         As in :class:`HarmonicClassifier`.
 
-    Notes
-    -----
-    NaN, None and NA mark rows whose number is not known; -1 is a number. A row with several numbers has all of them or
-    none.
+    See Also
+    --------
+    HarmonicClassifier : The same for classes.
 
     References
     ----------
@@ -258,6 +288,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
     """
 
     _constraints = GRAPH_CONSTRAINTS
+    score = KernelRegressor.score
 
     def __init__(
         self,
@@ -286,11 +317,12 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         X : array, sparse matrix or frame of shape (n_samples, n_features)
             Labelled and unlabelled rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Numbers; NaN, None and NA mark unlabelled rows.
+            Numbers; NaN, None and NA mark unlabelled rows, and -1 is a number. A row has all of its numbers or none.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner, library = type(self).__name__, graph_library(type(self).__name__, self.kernel)
@@ -310,14 +342,21 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         return self._keep(sample, library, fit, _extension=graph.extension, transduction_=transduction)
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted number of each row, or its numbers where ``y`` had several columns."""
+        """Return the predicted number of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The numbers, in as many columns as ``y`` had.
+        """
         X = self._read_new_rows(X)
         values = self._extension.means(X, self.harmonic_)
         return values[:, 0] if self.transduction_.ndim == 1 else values
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
-        return labeled_r2(self.predict(X), y, sample_weight)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -8,17 +8,7 @@ from ..kernels.base import require_kernel
 from ..kernels.defaults import as_library
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
-from ..parameters import (
-    BOOLEAN,
-    COUNT,
-    LANDMARKS,
-    NON_NEGATIVE,
-    READ_LATER,
-    SHARE_OF_ROWS,
-    WHOLE,
-    one_of,
-    require,
-)
+from ..parameters import BOOLEAN, COUNT, LANDMARKS, NON_NEGATIVE, READ_LATER, SHARE_OF_ROWS, WHOLE, one_of, require
 from .shared.base_kernels import KernelDesign
 from .shared.kernel_alignment import KernelTransformer, fit_kernel
 from .shared.sample import read_sample, warn_of_different_scales
@@ -57,8 +47,8 @@ class LabelAwareKernelLearner(KernelTransformer):
     weighting : {"alignf", "align", "uniform"}, default="alignf"
         Weights that maximise the alignment together; each by its own alignment; or equal ones.
     ridge : float, default=0.0
-        Of ``"alignf"``, relative to the squared sizes of the base kernels. With few labels its weights are noisy; a
-        ridge shrinks them towards those of ``"align"``.
+        The ridge of ``"alignf"``, relative to the squared sizes of the base kernels. With few labels its weights are
+        noisy; a ridge shrinks them towards those of ``"align"``.
     leave_one_out : bool, default=False
         Whether a labelled row's own label is left out of its label-aware values. Otherwise these already contain the
         label they are compared with, and get too much weight. Votes are then means over classes, since otherwise the
@@ -74,9 +64,10 @@ class LabelAwareKernelLearner(KernelTransformer):
         How they are chosen: the rows nearest to the centres of k-means, or at random.
     target : {"auto", "classes", "numbers"}, default="auto"
         What ``y`` holds; ``"auto"``: numbers where it is continuous or has several columns.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     random_state : int, RandomState or None, default=None
+        Seed of landmarks, and of what kernels draw at random.
 
     Attributes
     ----------
@@ -96,6 +87,13 @@ class LabelAwareKernelLearner(KernelTransformer):
     library_ : KernelLibrary
         The kernels it was learned from.
     n_features_in_, feature_names_in_
+        Number of columns of ``X``, and their names if it had any.
+
+    See Also
+    --------
+    LearnedKernelClassifier : A support vector machine on the learned kernel.
+    AlignedKernelLearner : Weights of given kernels, without label-aware vectors.
+    OrderedSpectralKernelLearner : Weights of eigenvectors that decrease with their roughness.
 
     Notes
     -----
@@ -109,6 +107,7 @@ class LabelAwareKernelLearner(KernelTransformer):
     ----------
     Q. Wang, K. Zhang, G. Jiang, I. Marsic. Improving semi-supervised target alignment via label-aware base kernels.
     AAAI 2014.
+
     C. Cortes, M. Mohri, A. Rostamizadeh. Two-stage learning kernel algorithms. ICML 2010.
 
     Examples
@@ -174,6 +173,7 @@ class LabelAwareKernelLearner(KernelTransformer):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
@@ -182,6 +182,7 @@ class LabelAwareKernelLearner(KernelTransformer):
         Returns
         -------
         self
+            The fitted estimator.
         """
         design = self.design()
         sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
@@ -190,7 +191,13 @@ class LabelAwareKernelLearner(KernelTransformer):
         return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
 
     def design(self) -> KernelDesign:
-        """Return what is learned from, and how, as plain options; refuse parameters that are not allowed."""
+        """Return what is learned from, and how, as plain options; refuse parameters that are not allowed.
+
+        Returns
+        -------
+        KernelDesign
+            The options.
+        """
         self._check_parameters()
         base = one_kernel(type(self).__name__, self.kernel)
         extra = () if self.extra_kernels is None else as_library(self.extra_kernels)
@@ -228,23 +235,38 @@ class AlignedKernelLearner(KernelTransformer):
     basis : {None, "kernel", "laplacian"}, default=None
         None: the kernels themselves. Else eigenvectors, as in :class:`LabelAwareKernelLearner`.
     n_eigenvectors : int or float, default=0.1
-        Where ``basis`` is given; a float is a share of the rows, or of the landmarks where there are any.
+        How many, where ``basis`` is given; a float is a share of the rows, or of the landmarks where there are any.
     weighting : {"alignf", "align", "uniform"}, default="alignf"
-        ``"align"`` on eigenvectors is the maximal alignment kernel of Cristianini et al.
+        How weights are found. ``"align"`` on eigenvectors is the maximal alignment kernel of Cristianini et al.
     ridge : float, default=0.0
-        As in :class:`LabelAwareKernelLearner`.
-    n_landmarks, landmarks, target, unlabeled, random_state
-        As in :class:`LabelAwareKernelLearner`.
+        The ridge of ``"alignf"``; this and what follows as in :class:`LabelAwareKernelLearner`.
+    n_landmarks : None, "auto" or int, default=None
+        Rows that eigenvectors are computed from.
+    landmarks : {"kmeans", "uniform"}, default="kmeans"
+        How they are chosen.
+    target : {"auto", "classes", "numbers"}, default="auto"
+        What ``y`` holds.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``.
+    random_state : int, RandomState or None, default=None
+        Seed of landmarks, and of what kernels draw at random.
 
     Attributes
     ----------
     kernel_, weights_, base_kernels_, alignment_, n_features_out_, objective_, certificate_, status_, n_iter_
         As in :class:`LabelAwareKernelLearner`; ``alignment_["before"]`` is that of the first kernel.
     library_, n_features_in_, feature_names_in_
+        As in :class:`LabelAwareKernelLearner`.
+
+    See Also
+    --------
+    LabelAwareKernelLearner : Adds vectors made of the labels.
+    LearnedKernelClassifier : A support vector machine on the learned kernel.
 
     References
     ----------
     N. Cristianini, J. Shawe-Taylor, A. Elisseeff, J. Kandola. On kernel-target alignment. NIPS 2001.
+
     C. Cortes, M. Mohri, A. Rostamizadeh. Two-stage learning kernel algorithms. ICML 2010.
 
     Examples
@@ -295,6 +317,7 @@ class AlignedKernelLearner(KernelTransformer):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
@@ -303,6 +326,7 @@ class AlignedKernelLearner(KernelTransformer):
         Returns
         -------
         self
+            The fitted estimator.
         """
         design = self.design()
         sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
@@ -311,7 +335,13 @@ class AlignedKernelLearner(KernelTransformer):
         return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
 
     def design(self) -> KernelDesign:
-        """Return what is learned from, and how, as plain options; refuse parameters that are not allowed."""
+        """Return what is learned from, and how, as plain options; refuse parameters that are not allowed.
+
+        Returns
+        -------
+        KernelDesign
+            The options.
+        """
         self._check_parameters()
         owner, is_spectral = type(self).__name__, self.basis is not None
         library = as_library(self.kernels, KernelLibrary([RBF()]) if is_spectral else None)
@@ -346,8 +376,20 @@ class OrderedSpectralKernelLearner(KernelTransformer):
 
     Parameters
     ----------
-    kernel, n_eigenvectors, n_landmarks, landmarks, target, unlabeled, random_state
-        As in :class:`LabelAwareKernelLearner`.
+    kernel : Kernel, optional
+        The base kernel; None: ``RBF()``. This and what follows as in :class:`LabelAwareKernelLearner`.
+    n_eigenvectors : int or float, default=0.1
+        How many, at least 1; a float is a share of the rows, or of the landmarks where there are any.
+    n_landmarks : None, "auto" or int, default=None
+        Rows that eigenvectors are computed from.
+    landmarks : {"kmeans", "uniform"}, default="kmeans"
+        How they are chosen.
+    target : {"auto", "classes", "numbers"}, default="auto"
+        What ``y`` holds.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``.
+    random_state : int, RandomState or None, default=None
+        Seed of landmarks, and of what kernels draw at random.
 
     Attributes
     ----------
@@ -355,6 +397,12 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         As in :class:`LabelAwareKernelLearner`. Weights are of eigenvectors of unit length over all rows, so that their
         order is the one above.
     library_, n_features_in_, feature_names_in_
+        As in :class:`LabelAwareKernelLearner`.
+
+    See Also
+    --------
+    AlignedKernelLearner : Weights in any order.
+    ClusterKernel : The same eigenvectors with given weights, without labels.
 
     References
     ----------
@@ -400,6 +448,7 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
@@ -408,6 +457,7 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         Returns
         -------
         self
+            The fitted estimator.
         """
         design = self.design()
         sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
@@ -416,7 +466,13 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
 
     def design(self) -> KernelDesign:
-        """Return what is learned from, and how, as plain options; refuse parameters that are not allowed."""
+        """Return what is learned from, and how, as plain options; refuse parameters that are not allowed.
+
+        Returns
+        -------
+        KernelDesign
+            The options.
+        """
         self._check_parameters()
         library = one_kernel(type(self).__name__, self.kernel)
         return KernelDesign(

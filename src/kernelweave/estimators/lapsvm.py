@@ -37,26 +37,29 @@ class LapSVMClassifier(KernelClassifier):
         columns after a power, and of a forest kernel, where ``X`` looks like a table; else RBF.
     C : float or "cv", default=10.0
         Cost of a margin violation. ``"cv"``: 0.1, 1, 10 or 100, as in :class:`MKLClassifier`.
-    n_neighbors, degree : int, default=10 and 2
-        Neighbours in the graph, and the power p of its Laplacian.
+    n_neighbors : int, default=10
+        Neighbours of each row in the graph.
+    degree : int, default=2
+        The power p of its Laplacian.
     ratio : float or "cv", default="cv"
-        r, relative to the mean diagonal of the base kernel; 0 leaves it as it is. ``"cv"``: 100, unless 10 or 0
-        predicts held-out labelled rows better by more than a standard error. With noisy features, neighbours say little
-        about labels, and the undeformed kernel is better.
+        The factor r, relative to the mean diagonal of the base kernel; 0 leaves the kernel as it is. ``"cv"``: 100,
+        unless 10 or 0 predicts held-out labelled rows better by more than a standard error. With noisy features,
+        neighbours say little about labels, and the undeformed kernel is better.
     metric : {"auto", "euclidean", "cosine", "kernel"}, default="auto"
         Distance between rows. ``"auto"``: that of the kernel if it is precomputed or the default of a table, cosine
         where ``X`` is sparse, else Euclidean.
     n_landmarks : "auto", int or None, default="auto"
-        As in :class:`ManifoldKernel`.
+        Rows that the kernel's functions are spanned by, as in :class:`ManifoldKernel`.
     scale : {"trace", "variance"} or None, default="trace"
         What the deformed kernel is divided by, over all rows, as in :class:`MKLClassifier`.
     tol : float, default=1e-3
         Relative duality gap to reach.
     max_iter : int, default=1000
+        Largest number of steps, as in :class:`MKLClassifier`; one kernel takes one or two.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel at the labelled rows is kept.
     random_state : int, RandomState or None, default=None
@@ -65,16 +68,23 @@ class LapSVMClassifier(KernelClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     C_, ratio_ : float
-        What was used.
+        The cost and the ratio used.
     cv_results_ : dict
         Results of the cross-validation, as in scikit-learn's ``GridSearchCV``; empty if nothing was chosen.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
     expansion_, intercept_, support_, dual_coef_, n_evaluations_, objective_, certificate_, status_, history_, n_iter_
         As in :class:`MKLClassifier`.
-    library_, weights_, kernel_weights_, source_weights_, C_, n_solves_, n_features_in_, feature_names_in_
+    library_, weights_, kernel_weights_, source_weights_, n_solves_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`; the library holds the one deformed kernel.
+
+    See Also
+    --------
+    ManifoldKernel : The deformed kernel.
+    TSVMMKLClassifier : Several deformed kernels, with boundaries that avoid unlabelled rows.
+    HarmonicClassifier : Spreads labels along the graph itself.
 
     Notes
     -----
@@ -86,6 +96,7 @@ class LapSVMClassifier(KernelClassifier):
     ----------
     V. Sindhwani, P. Niyogi, M. Belkin. Beyond the point cloud: from transductive to semi-supervised learning. ICML
     2005.
+
     M. Belkin, P. Niyogi, V. Sindhwani. Manifold regularization. JMLR 7, 2006.
 
     Examples
@@ -149,14 +160,16 @@ class LapSVMClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; neighbour graphs do not know other weights.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = read_options(

@@ -39,11 +39,11 @@ class LearnedKernelClassifier(KernelClassifier):
     Parameters
     ----------
     learner : kernel learner, list of kernel learners or None, default=None
-        Of a list, the first, unless with another one held-out rows are predicted better by more than a standard error
-        of the difference. None: one of three. Label-aware vectors without own labels (with them where a class has one
-        labelled row) beside linear, Gaussian and (up to 10,000 rows) deformed kernels, each weighed by its own
-        alignment; the linear and a wide Gaussian kernel; or label-aware vectors beside eigenvectors, weighed together.
-        What a learner itself says about ``y`` (``target``, ``unlabeled``) is not looked at.
+        What learns the kernel. Of a list, the first, unless with another one held-out rows are predicted better by more
+        than a standard error of the difference. None: one of three. Label-aware vectors without own labels (with them
+        where a class has one labelled row) beside linear, Gaussian and (up to 10,000 rows) deformed kernels, each
+        weighed by its own alignment; the linear and a wide Gaussian kernel; or label-aware vectors beside eigenvectors,
+        weighed together. What a learner itself says about ``y`` (``target``, ``unlabeled``) is not looked at.
     C : float or "cv", default="cv"
         Cost of a margin violation, for a learned kernel whose mean diagonal is 1; ``"cv"``: one of 0.1, 1, 10 and 100,
         and 10 where a class has fewer than three labelled rows.
@@ -51,28 +51,36 @@ class LearnedKernelClassifier(KernelClassifier):
         Relative duality gap to reach.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     random_state : int, RandomState or None, default=None
         Seed of folds, and of what kernels draw at random for learners without a seed of their own.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     learner_ : kernel learner
         Fitted; of a list, the chosen one.
     C_ : float
+        The cost used.
     cv_results_ : dict
         Accuracy in the folds for each learner (by its place in the list) and ``C``, as in scikit-learn's
         ``GridSearchCV``; folds count by their held-out rows. Empty where nothing was to choose.
     weights_ : ndarray of shape (n_base_kernels,)
-        Of the learner.
+        Those of the learner.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
     expansion_, intercept_, support_, dual_coef_, n_evaluations_, objective_, certificate_, status_, history_, n_iter_
         As in :class:`MKLClassifier`; the certificate is that of the machine, ``learner_.certificate_`` the kernel's.
     n_solves_, library_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`.
+
+    See Also
+    --------
+    LearnedKernelRegressor : The same for numbers.
+    LabelAwareKernelLearner : Learns the kernel from votes of labelled rows and from eigenvectors.
+    MKLClassifier : Learns kernel weights and machine together.
 
     Notes
     -----
@@ -123,14 +131,16 @@ class LearnedKernelClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)
@@ -163,14 +173,16 @@ class LearnedKernelRegressor(KernelRegressor):
     Parameters
     ----------
     learner : kernel learner, list of kernel learners or None, default=None
-        As in :class:`LearnedKernelClassifier`; None has narrow kernels, too.
+        What learns the kernel, as in :class:`LearnedKernelClassifier`; None has narrow kernels, too.
     C : float or "cv", default="cv"
         Cost of an error; ``"cv"``: 0.1, 1, 10 or 100 times the standard deviation of each target.
     epsilon : float or "auto", default="auto"
         Errors up to it cost nothing; in units of the targets. ``"auto"``: a tenth of the (weighted) standard deviation
         of each target.
-    tol, random_state
-        As in :class:`LearnedKernelClassifier`.
+    tol : float, default=1e-3
+        Relative duality gap to reach.
+    random_state : int, RandomState or None, default=None
+        Seed of folds, and of what kernels draw at random for learners without a seed of their own.
 
     Attributes
     ----------
@@ -179,6 +191,11 @@ class LearnedKernelRegressor(KernelRegressor):
         ``cv_results_`` negative mean squared errors in units of the variance of each target.
     objective_, certificate_, status_, history_, n_iter_, n_solves_, library_, n_features_in_, feature_names_in_
         As in :class:`LearnedKernelClassifier`.
+
+    See Also
+    --------
+    LearnedKernelClassifier : The same for classes.
+    MKLRegressor : Learns kernel weights and machine together.
 
     References
     ----------
@@ -220,6 +237,7 @@ class LearnedKernelRegressor(KernelRegressor):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers; NaN, None and NA mark unlabelled rows.
         sample_weight : array-like of shape (n_samples,), optional
@@ -228,6 +246,7 @@ class LearnedKernelRegressor(KernelRegressor):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)

@@ -68,6 +68,7 @@ class MKLClassifier(KernelClassifier):
         ``"learned"``, with the squared hinge and learned weights: the identity is added to the kernels, and its weight
         :math:`w_0` gives :math:`C = (1 - w_0) / w_0`.
     loss : {"hinge", "squared_hinge"}, default="hinge"
+        The loss :math:`\ell` above.
     norm : float, default=1
         1: the weights sum to one, and most are zero. ``p > 1``: :math:`\|w\|_p \le 1`, and none is zero.
     scale : {"trace", "variance"} or None, default="trace"
@@ -94,13 +95,14 @@ class MKLClassifier(KernelClassifier):
     callback : callable, optional
         ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
     verbose : int, default=0
-        1 prints a line for each step.
+        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
     random_state : int, RandomState or None, default=None
         Seed of the kernels' random draws.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     weights_ : ndarray of shape (n_kernels,) or (n_classes, n_kernels)
         In library order; they sum to one where ``norm`` is 1.
     kernel_weights_ : list of dict, with a method ``to_frame``
@@ -119,7 +121,8 @@ class MKLClassifier(KernelClassifier):
     expansion_ : KernelExpansion
         The model that predicts.
     intercept_ : ndarray of shape (n_outputs,)
-    support_ : ndarray
+        The offset of each output: one for two classes, else one for each class.
+    support_ : ndarray of shape (n_support,)
         Rows that are support vectors.
     dual_coef_ : ndarray of shape (n_samples, n_outputs)
         Signed duals.
@@ -130,14 +133,24 @@ class MKLClassifier(KernelClassifier):
     certificate_ : Certificate
         Proven duality gap (``gap``, ``relative``).
     status_ : Status
+        Why the solver stopped.
     history_ : list of dict, with a method ``to_frame``
         One record per step.
     n_iter_, n_solves_ : int
         Steps over the weights, and machines trained.
     library_ : KernelLibrary
+        The library used.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Number of columns of ``X``.
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if ``X`` had names.
+
+    See Also
+    --------
+    MKLRegressor : The same for numbers.
+    TSVMMKLClassifier : Learned sums of kernels with boundaries that avoid unlabelled rows.
+    RKDAClassifier : Learned sums of kernels for discriminant analysis.
+    KernelWeightsDisplay : Draws the weights.
 
     Notes
     -----
@@ -150,6 +163,7 @@ class MKLClassifier(KernelClassifier):
     References
     ----------
     A. Rakotomamonjy, F. R. Bach, S. Canu, Y. Grandvalet. SimpleMKL. JMLR 9, 2008.
+
     M. Kloft, U. Brefeld, S. Sonnenburg, A. Zien. lp-norm multiple kernel learning. JMLR 12, 2011.
 
     Examples
@@ -213,14 +227,17 @@ class MKLClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            NaN, None and NA mark unlabelled rows, from which kernels learn widths, powers, trees and graphs.
+            Labels; NaN, None and NA mark unlabelled rows, from which kernels learn widths, powers, trees and graphs. -1
+            is a class like any other.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = read_options(MachineOptions, self._parameters(), owner=type(self).__name__, norm=float(self.norm))
@@ -246,7 +263,22 @@ class MKLClassifier(KernelClassifier):
         )
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled rows of ``X``; -1 is a class like any other."""
+        """Return the accuracy on the labelled rows of ``X``; -1 is a class like any other.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,)
+            Labels, NaN, None and NA mark unlabelled rows. At least one must be given.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; all equal by default.
+
+        Returns
+        -------
+        float
+            The share of labelled rows whose class is predicted.
+        """
         return labeled_accuracy(self.predict(X), y, sample_weight, None, self.classes_)
 
 
@@ -272,8 +304,27 @@ class MKLRegressor(KernelRegressor):
         Errors up to this, in units of ``y``, cost nothing. ``"auto"``: a tenth of the (weighted) standard deviation of
         ``y``.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
-    norm, scale, weighting, solver, tol, max_iter, dtype, callback, verbose, random_state
-        As in :class:`MKLClassifier`.
+        The loss :math:`\ell` above.
+    norm : float, default=1
+        Norm of the weights; this and what follows as in :class:`MKLClassifier`.
+    scale : {"trace", "variance"} or None, default="trace"
+        What each kernel is divided by.
+    weighting : {"auto", "learned", "uniform"}, default="auto"
+        Whether weights are learned or equal, or whichever predicts held-out rows better.
+    solver : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}, default="newton"
+        How weights are learned.
+    tol : float, default=1e-3
+        Relative duality gap to reach.
+    max_iter : int, default=1000
+        Largest number of steps over the weights.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision in which the kernel matrices are kept.
+    callback : callable, optional
+        ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
+    verbose : int, default=0
+        1 prints a line for each step.
+    random_state : int, RandomState or None, default=None
+        Seed of the kernels' random draws.
 
     Attributes
     ----------
@@ -283,6 +334,12 @@ class MKLRegressor(KernelRegressor):
         As in :class:`MKLClassifier`.
     objective_, certificate_, status_, history_, n_iter_, n_solves_, library_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`.
+
+    See Also
+    --------
+    MKLClassifier : The same for classes.
+    LearnedKernelRegressor : A kernel learned by its alignment with the numbers.
+    AutoKernelRegressor : Combines many learners.
 
     References
     ----------
@@ -343,14 +400,16 @@ class MKLRegressor(KernelRegressor):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            NaN, None and NA mark unlabelled rows, from which kernels learn widths, powers, trees and graphs.
+            Numbers; NaN, None and NA mark unlabelled rows, from which kernels learn widths, powers, trees and graphs.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = read_options(MachineOptions, self._parameters(), owner=type(self).__name__, norm=float(self.norm))

@@ -43,14 +43,34 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
     nu : float, default=0.1
         At most this share of the training rows lies outside, at least this share outside or on the border.
     penalty : {"l1", "l2", "rkhs"}, default="l1"
+        Norm of the coefficients, as in :class:`CGBoostClassifier`.
     positive : bool, default=True
         Whether coefficients must not be negative; must be False with ``penalty="rkhs"``.
-    intercept : None
+    intercept : None, default=None
         There is none; the parameter exists for consistency with the other mixtures.
+    pricing : {"stratified", "full"}, default="stratified"
+        Which columns a round looks at; this and what follows as in :class:`CGBoostClassifier`.
     column_scale : {"std", "norm"} or None, default=None
-        As in :class:`CGBoostClassifier`; dividing a column by its size would favour centres at the edge of the data.
-    pricing, centers, max_columns, max_time, tol, cache_size, n_jobs, callback, verbose, random_state
-        As in :class:`CGBoostClassifier`.
+        What each column is divided by. By default nothing: a division by its size would favour centres at the edge of
+        the data.
+    centers : {"auto", "all"}, int or array-like, default="auto"
+        Which rows may be centres.
+    max_columns : int, optional
+        Largest number of columns in the working set.
+    max_time : float, optional
+        Seconds after which no further round starts.
+    tol : float, optional
+        Relative duality gap to reach; by default 1e-6 with l1, 0.1 with l2 and 0.01 with rkhs.
+    cache_size : float, default=500
+        Megabytes of kernel values kept between rounds.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
+    callback : callable, optional
+        ``callback(state)`` after each round, with a :class:`FitState`; a true answer stops the fit.
+    verbose : int, default=0
+        1 shows progress, 2 prints a line for each round.
+    random_state : int, RandomState or None, default=None
+        Seed of drawn centres and of what kernels draw at random.
 
     Attributes
     ----------
@@ -61,9 +81,15 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
     n_iter_, dual_coef_, candidates_, library_, n_features_in_, feature_names_in_
         As in :class:`CGBoostClassifier`.
 
+    See Also
+    --------
+    CGBoostClassifier : The same for classes.
+    sklearn.svm.OneClassSVM : The one-class SVM with one kernel.
+
     References
     ----------
     J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.
+
     B. Schölkopf, J. Platt, J. Shawe-Taylor, A. Smola, R. Williamson. Estimating the support of a high-dimensional
     distribution. Neural Computation 13, 2001.
 
@@ -125,13 +151,16 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-        y : ignored
+            The training rows.
+        y : object, default=None
+            Ignored; part of the interface of scikit-learn.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         if self.intercept is not None:
@@ -152,13 +181,46 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         return self._keep(sample, columns.library, fit, offset_=offset)
 
     def score_samples(self, X: Any) -> np.ndarray:
-        """Return the value of the mixture at the rows of ``X``; large where they are like the training rows."""
+        """Return the value of the mixture at the rows of ``X``; large where they are like the training rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The values :math:`f(x)`.
+        """
         return self._outputs(X)[:, 0]
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return ``score_samples(X) - offset_``; negative for outliers."""
+        """Return ``score_samples(X) - offset_``; negative for outliers.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Distances from the border in units of the mixture.
+        """
         return self.score_samples(X) - self.offset_
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return 1 for rows like the training rows and -1 for outliers."""
+        """Return 1 for rows like the training rows and -1 for outliers.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            1 or -1; rows on the border have 1.
+        """
         return np.where(self.decision_function(X) >= 0, 1, -1)

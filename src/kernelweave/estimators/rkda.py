@@ -53,7 +53,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         quadratic, and a family of RBF kernels no narrower than half the mean distance: narrower ones are nearly the
         identity, and act as a ridge.
     ridge : float or "learned", default="learned"
-        :math:`\lambda`, for kernels of unit trace.
+        The factor :math:`\lambda` on the identity, for kernels of unit trace.
     weighting : {"learned", "uniform", "auto"}, default="learned"
         ``"uniform"``: equal weights; a ridge that is learned is the best with :math:`w_i = s, w_0 + s = 1`, and with
         ``unlabeled_scatter`` the best with :math:`w_0 + \sum_i w_i = 1`.
@@ -78,9 +78,10 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     tol : float, default=1e-6
         Relative duality gap to reach.
     max_iter : int, default=100
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. Kernels use all rows (for widths, landmarks, graphs); weights and ridge
-        are learned from labelled rows.
+        Largest number of steps over the weights.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`. Kernels use all rows (for widths,
+        landmarks, graphs); weights and ridge are learned from labelled rows.
     unlabeled_scatter : bool, default=False
         Whether the mean and the total scatter include unlabelled rows, as rows of no class: their indicators are zero,
         so that directions in which they vary count less, including those between the classes. It takes as long as a fit
@@ -90,13 +91,14 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     callback : callable, optional
         ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
     verbose : int, default=0
-        1 prints a line for each step.
+        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
     random_state : int, RandomState or None, default=None
         Seed of the kernels' random draws.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     weights_ : ndarray of shape (n_kernels,)
         Of the kernels, in library order; they sum to one.
     ridge_ : float
@@ -107,6 +109,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Of the labelled rows' projections; where ``class_prior`` is given, shrunk towards the overall mean to match
         held-out projections. With ``unlabeled_scatter`` and no prior they are shrunk by one factor for all.
     class_prior_ : ndarray of shape (n_classes,)
+        The shares of the classes used; equal ones where ``class_prior`` is None.
     threshold_ : float
         What the decision value is compared with, for two classes; it is part of :meth:`decision_function`.
     transduction_ : ndarray of shape (n_samples,)
@@ -122,6 +125,12 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     intercept_ : ndarray of shape (n_components,)
         Added to the projections, so that their mean over the training rows is zero.
 
+    See Also
+    --------
+    MKLClassifier : A support vector machine with a learned sum of kernels.
+    LabelMapDisplay : Draws rows in the plane by the learned kernel.
+    sklearn.discriminant_analysis.LinearDiscriminantAnalysis : Without kernels.
+
     Notes
     -----
     Columns should be on one scale: standardise them, or bring them to [0, 1]. There is a warning where they are not.
@@ -136,6 +145,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
     ----------
     J. Ye, J. Chen, S. Ji. Discriminant kernel and regularization parameter learning via semidefinite programming. ICML
     2007.
+
     S.-J. Kim, A. Magnani, S. Boyd. Optimal kernel selection in kernel Fisher discriminant analysis. ICML 2006.
 
     Examples
@@ -212,8 +222,9 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             A weight is a number of rows: the sum of all is what a learned ridge is relative to. Rows of weight zero are
             ignored altogether.
@@ -221,6 +232,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         self._refuse_within_scatter()
@@ -245,11 +257,33 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         )
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return the projections of the rows of ``X``, shape (n_samples, n_components)."""
+        """Return the projections of the rows of ``X`` on the discriminant directions.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to project.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_components)
+            One column for each direction; fewer than there are classes.
+        """
         return self._outputs(X, split=False)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the projections: ``rkda0``, ``rkda1``, …"""
+        """Return the names of the projections: ``rkda0``, ``rkda1`` and so on.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Not used; part of the interface of scikit-learn.
+
+        Returns
+        -------
+        ndarray of str
+            One name for each column of :meth:`transform`.
+        """
         check_is_fitted(self)
         return np.array([f"rkda{i}" for i in range(self.scalings_.shape[1])], dtype=object)
 
@@ -259,6 +293,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
         split : bool, default=False
             Distances do not sum over kernels: must be False.
 
@@ -275,7 +310,6 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         return values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted class of each row."""
         values = self.decision_function(X)
         return self.classes_[(values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)]
 

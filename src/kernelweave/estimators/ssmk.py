@@ -77,8 +77,10 @@ class SSMKClassifier(KernelClassifier):
         Relative duality gap to reach.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y`` beside NaN, None and NA, which always do. ``"auto"``: -1, if none of these
+        occurs and at least two other classes remain. ``None``: nothing else, so that -1 is a class. Any other value:
+        that value.
     cache_size : float, default=500
         Megabytes of kernel values kept between rounds. Has no influence on the result.
     n_jobs : int, optional
@@ -93,9 +95,11 @@ class SSMKClassifier(KernelClassifier):
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     expansion_ : KernelExpansion
         The model: active kernels, their centres (row numbers of ``X``) and coefficients.
     intercept_ : ndarray of shape (n_outputs,)
+        The offset of each output: one for two classes, else one for each class.
     kernel_usage_ : list of dict, with a method ``to_frame``
         For each kernel its name, source, number of columns and share of the penalised 1-norm.
     n_columns_ : int
@@ -126,8 +130,17 @@ class SSMKClassifier(KernelClassifier):
     library_ : KernelLibrary
         The library used.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Number of columns of ``X``.
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if ``X`` had names.
+
+    See Also
+    --------
+    SSMKRegressor : The same for numbers.
+    CGBoostClassifier : Other norms, where all rows are labelled.
+    TSVMClassifier : Boundaries that avoid unlabelled rows.
+    LapSVMClassifier : A support vector machine on a graph of all rows.
+    AutoKernelClassifier : Combines many learners.
 
     Notes
     -----
@@ -196,14 +209,16 @@ class SSMKClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = mixture_options(type(self).__name__, self._parameters(), Formulation())
@@ -244,12 +259,28 @@ class SSMKRegressor(KernelRegressor):
     epsilon : float or "auto", default="auto"
         Errors up to this, in units of ``y``, cost nothing. ``"auto"``: a tenth of the (weighted) standard deviation of
         the known numbers.
+    column_scale : {"std", "norm"} or None, default="std"
+        What each column is divided by; this and what follows as in :class:`SSMKClassifier`.
+    max_columns : int, optional
+        Largest number of columns in the working set.
     centers : {"auto", "all", "labeled"}, int or array-like, default="auto"
-        As in :class:`SSMKClassifier`, but below 40 known numbers ``"auto"`` means ``"labeled"``: among the columns of
-        all rows some fit so few numbers by chance (rmse of 0.85 against 0.76 standard deviations with 20 numbers, on
-        average over six sets; with 50 there is no difference).
-    column_scale, max_columns, max_time, tol, cache_size, n_jobs, callback, verbose, random_state
-        As in :class:`SSMKClassifier`.
+        Which rows may be centres. Below 40 known numbers ``"auto"`` means ``"labeled"``: among the columns of all rows
+        some fit so few numbers by chance (rmse of 0.85 against 0.76 standard deviations with 20 numbers, on average
+        over six sets; with 50 there is no difference).
+    max_time : float, optional
+        Seconds after which no further round starts.
+    tol : float, default=1e-6
+        Relative duality gap to reach.
+    cache_size : float, default=500
+        Megabytes of kernel values kept between rounds.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
+    callback : callable, optional
+        ``callback(state)`` after each round, with a :class:`FitState`; a true answer stops the fit.
+    verbose : int, default=0
+        1 shows progress, 2 prints a line for each round.
+    random_state : int, RandomState or None, default=None
+        Seed of drawn centres and of what kernels draw at random.
 
     Attributes
     ----------
@@ -260,6 +291,12 @@ class SSMKRegressor(KernelRegressor):
     C_, cv_results_
         As in :class:`SSMKClassifier`; scores are negative squared errors, in units of the variance of ``y``.
 
+    See Also
+    --------
+    SSMKClassifier : The same for classes.
+    CGBoostRegressor : Other norms, where all rows have a number.
+    AutoKernelRegressor : Combines many learners.
+
     Notes
     -----
     NaN, None and NA mark rows whose number is not known; -1 is a number.
@@ -267,6 +304,7 @@ class SSMKRegressor(KernelRegressor):
     References
     ----------
     J. Bi, G. Fung, M. Dundar, R. B. Rao. Semi-supervised mixture of kernels via LPBoost methods. ICDM 2005.
+
     J. Bi, T. Zhang, K. P. Bennett. Column-generation boosting methods for mixture of kernels. KDD 2004.
 
     Examples
@@ -319,6 +357,7 @@ class SSMKRegressor(KernelRegressor):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
             Numbers; NaN, None and NA mark unlabelled rows.
         sample_weight : array-like of shape (n_samples,), optional
@@ -327,6 +366,7 @@ class SSMKRegressor(KernelRegressor):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         options = mixture_options(type(self).__name__, self._parameters(), Formulation())

@@ -41,7 +41,7 @@ class TSVMClassifier(KernelClassifier):
     C_unlabeled : float, optional
         Cost :math:`C^*` of unlabelled rows; None: ``C``.
     ramp : float or "cv", default=0.4
-        Where the ramp ends, ``0 <= ramp < 1``; s above. ``"cv"``: 0.2 or 0.4, as with ``C``.
+        Where the ramp ends, s above; ``0 <= ramp < 1``. ``"cv"``: 0.2 or 0.4, as with ``C``.
     class_prior : "estimated", "labeled", None, float or dict, default="estimated"
         Shares of the classes among unlabelled rows, which fix their mean output, r = 2 share - 1. ``"estimated"``: from
         the labels and a regression's predictions for unlabelled rows, shrunk towards equal shares where classes have
@@ -65,20 +65,21 @@ class TSVMClassifier(KernelClassifier):
         Largest number of convex machines for each stage of the annealing.
     class_weight : None, "balanced" or dict, default=None
         Factors on ``C`` by class.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 if there are two or more other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel matrix is kept.
     callback : callable, optional
         ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
     verbose : int, default=0
-        1 prints a line for each step.
+        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
     random_state : int, RandomState or None, default=None
         Seed of restarts, folds and the kernels' random draws.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     transduction_ : ndarray of shape (n_samples,)
         The given label on labelled rows, the predicted one on the others.
     objective_ : float
@@ -100,6 +101,12 @@ class TSVMClassifier(KernelClassifier):
         As in :class:`MKLClassifier`.
     kernel_weights_, source_weights_, library_, n_features_in_, feature_names_in_
         As in :class:`MKLClassifier`.
+
+    See Also
+    --------
+    TSVMMKLClassifier : Several kernels, whose weights are learned.
+    LapSVMClassifier : The manifold assumption instead, in a convex problem.
+    SSMKClassifier : A sparse mixture of kernels, certified optimal.
 
     Notes
     -----
@@ -179,14 +186,16 @@ class TSVMClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; neighbour graphs do not know other weights.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner = type(self).__name__
@@ -223,19 +232,48 @@ class TSVMMKLClassifier(KernelClassifier):
         neighbours, degrees 2 and 5, ratio 1); where ``X`` is sparse a linear one, with cosine neighbours. Above 4000
         rows all use 1000 landmarks, and no matrix of all rows is formed.
     norm : float, default=1.5
-        Of the weights, at most 1. ``p > 1``: no weight is zero. 1, as in the paper: they sum to one, and one kernel
+        The p of :math:`\|w\|_p \le 1`. Above 1 no weight is zero. 1, as in the paper: they sum to one, and one kernel
         tends to get all the weight, the most deformed rather than the most accurate one.
+    C : float or "cv", default=10.0
+        Cost of a margin violation; this and what follows as in :class:`TSVMClassifier`.
+    C_unlabeled : float, optional
+        Cost of unlabelled rows; None: ``C``.
+    ramp : float or "cv", default=0.4
+        Where the ramp ends.
+    class_prior : "estimated", "labeled", None, float or dict, default="estimated"
+        Shares of the classes among unlabelled rows.
+    scale : {"trace", "variance"} or None, default="trace"
+        What each kernel is divided by.
     weighting : {"learned", "uniform"}, default="learned"
         ``"uniform"``: equal weights, nothing learned.
     share_weights : bool, default=True
         For more than two classes, each against the rest: whether all machines share one set of learned weights, or each
         has its own.
     solver : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}, default="newton"
-        As in :class:`MKLClassifier`.
-    C, C_unlabeled, ramp, class_prior, scale, annealing, n_restarts, safe, tol, max_iter, class_weight, unlabeled, dtype
-        As in :class:`TSVMClassifier`.
-    callback, verbose, random_state
-        As in :class:`TSVMClassifier`.
+        How weights are learned, as in :class:`MKLClassifier`.
+    annealing : bool, default=True
+        Whether the cost of unlabelled rows starts low and doubles at each stage; this and what follows as in
+        :class:`TSVMClassifier`.
+    n_restarts : int, default=0
+        Further fits from random starts; the best objective is kept.
+    safe : bool, default=False
+        Whether to ignore unlabelled rows unless they reduce the error on held-out labelled rows.
+    tol : float, default=1e-4
+        Relative accuracy of the convex machines, and distance from stationarity.
+    max_iter : int, default=100
+        Largest number of convex machines for each stage of the annealing.
+    class_weight : None, "balanced" or dict, default=None
+        Factors on ``C`` by class.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``.
+    dtype : {"float64", "float32"}, default="float64"
+        Precision in which the kernel matrices are kept.
+    callback : callable, optional
+        ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
+    verbose : int, default=0
+        1 prints a line for each step.
+    random_state : int, RandomState or None, default=None
+        Seed of restarts, folds and the kernels' random draws.
 
     Attributes
     ----------
@@ -251,6 +289,12 @@ class TSVMMKLClassifier(KernelClassifier):
         As in :class:`TSVMClassifier`.
     n_features_in_, feature_names_in_
         As in :class:`TSVMClassifier`.
+
+    See Also
+    --------
+    TSVMClassifier : One kernel.
+    MKLClassifier : Learned sums of kernels without the loss of unlabelled rows.
+    manifold_family : Kernels that follow the rows.
 
     Notes
     -----
@@ -332,14 +376,16 @@ class TSVMMKLClassifier(KernelClassifier):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; neighbour graphs do not know other weights.
 
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner = type(self).__name__

@@ -38,7 +38,9 @@ class CertificateDisplay:
     tol : float, optional
         The relative gap at which the fit stops.
     kind : {"duality gap", "stationarity", "KKT residual"}, default="duality gap"
+        What the gap is.
     title : str, default=""
+        Title of the figure.
 
     Attributes
     ----------
@@ -47,11 +49,17 @@ class CertificateDisplay:
         drawn) where the objective is zero.
     data_ : pandas.DataFrame
         One line a record.
-    figure_ : Figure
-    ax_ : Axes
+    figure_ : matplotlib.figure.Figure
+        What was drawn.
+    ax_ : matplotlib.axes.Axes
         With objective and bound.
-    axes_ : ndarray of Axes, shape (2,)
+    axes_ : ndarray of matplotlib.axes.Axes, shape (2,)
         Objective and bound; gap.
+
+    See Also
+    --------
+    FitState : What a callback sees while the fit runs.
+    PathDisplay : Scores and gaps against the cost C.
 
     Examples
     --------
@@ -104,12 +112,13 @@ class CertificateDisplay:
         estimator : fitted estimator
             Any of this package; of a combination, a search or a pipeline the model inside it. Without ``history_`` the
             certificate is the only point.
-        ax
-            As in :meth:`plot`.
+        ax : Axes or sequence of two Axes, optional
+            Where to draw; None: a new figure.
 
         Returns
         -------
         CertificateDisplay
+            The display, drawn.
         """
         model = search_model(estimator, ("history_",)) or find_model(estimator, ("certificate_",), cls.__name__)
         return cls(**_read_history(model), title=title_of(estimator, model)).plot(ax)
@@ -120,11 +129,12 @@ class CertificateDisplay:
         Parameters
         ----------
         ax : Axes or sequence of two Axes, optional
-            None: a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
         self
+            The display, with ``figure_`` and ``axes_``.
         """
         owner = type(self).__name__
         with needs_matplotlib(owner):

@@ -36,11 +36,13 @@ class Comparison:
         ``difference`` to the best with ``difference_low`` and ``difference_high``, ``rows`` on which it was tested,
         ``seconds``, ``size``, ``status``. Intervals are of 95 %.
     task : {"classes", "numbers"}
+        What was learned.
     best : str
         The learner of the smallest error among those tested on most rows.
     unlabeled_helped : PairedDifference or None
         Error (mean squared error) of learners that use labelled rows only, combined, less that of all.
     n_labeled, n_unlabeled : int
+        Numbers of labelled and unlabelled rows.
     is_complete : bool
         Whether all learners that could be fitted were tested on all rows; False where time was too short.
     status : Status
@@ -62,7 +64,13 @@ class Comparison:
         return f"{_choose(self)}; did the unlabelled rows help? {_judge_unlabeled(self)}."
 
     def to_frame(self) -> Any:
-        """Return the records as a pandas frame."""
+        """Return the records as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each record.
+        """
         import pandas as pd
 
         return pd.DataFrame(self.records)
@@ -89,9 +97,11 @@ def compare_learners(
     Parameters
     ----------
     X : array, sparse matrix or frame of shape (n_samples, n_features)
+        Labelled and unlabelled rows.
     y : array-like of shape (n_samples,)
         Classes or numbers; NaN, None and NA mark unlabelled rows.
     task : {"classes", "numbers"}, default="classes"
+        What ``y`` holds.
     learners : list, optional
         Names of candidates of :class:`AutoKernelClassifier` (:class:`AutoKernelRegressor`), estimators, or pairs of a
         name and an estimator. None: all learners of kernelweave, and of scikit-learn support vector machines, linear
@@ -100,17 +110,24 @@ def compare_learners(
         The library of the learners that take several kernels. None: their defaults.
     groups : array-like of shape (n_samples,), optional
         Rows of one group are held out together.
-    unlabeled : "auto" or marker, default="auto"
-        What else marks an unlabelled row among classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row among classes, as in :class:`SSMKClassifier`.
     max_time : float, optional
         Seconds. Cheap learners come first, and those that would take too long are left out.
     callback : callable, optional
         As in :class:`AutoKernelClassifier`; a true return value ends the comparison.
     random_state : int, RandomState or None, default=None
+        Seed of folds, and of whatever learners draw at random.
 
     Returns
     -------
     Comparison
+        One record for each learner, the smallest error first (``records``, ``to_frame``), and a sentence of ``advice``.
+
+    See Also
+    --------
+    AutoKernelClassifier : Combines the learners for classes.
+    AutoKernelRegressor : Combines the learners for numbers.
 
     Notes
     -----

@@ -46,13 +46,24 @@ def explain(model: Any, X: Any, *, n_training_rows: int | None = 20) -> Explanat
     model : estimator
         Fitted; a model of kernelweave, a search over one, or a pipeline that ends in one.
     X : array, sparse matrix or frame of shape (n_rows, n_features)
+        Rows whose predictions are explained.
     n_training_rows : int or None, default=20
         How many training rows are kept for each row and output, those that add most by absolute value. None: all.
 
     Returns
     -------
     Explanation or CombinedExplanation
-        The second for ``AutoKernelClassifier`` and ``AutoKernelRegressor``.
+        The parts, as arrays and as frames; the second for ``AutoKernelClassifier`` and ``AutoKernelRegressor``.
+
+    Raises
+    ------
+    NotASumError
+        If the predictions of the model are no sum over kernels and training rows.
+
+    See Also
+    --------
+    InfluenceDisplay : Draws the parts of one prediction.
+    column_importance : How much a model needs each column, measured on held-out rows.
 
     Notes
     -----

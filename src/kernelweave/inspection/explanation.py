@@ -36,8 +36,11 @@ class Explanation:
     kernels, kernel_sources : tuple of str
         Names and sources of the kernels that the model uses.
     by_kernel : ndarray of shape (n_rows, n_kernels, n_outputs)
+        What each kernel adds.
     sources : tuple of str
+        The sources of the kernels, each once.
     by_source : ndarray of shape (n_rows, n_sources, n_outputs)
+        What the kernels of each source add.
     training_rows : ndarray of shape (n_rows, n_kept, n_outputs)
         Numbers of the training rows that add most, by absolute value, the first first.
     by_training_row : ndarray of shape (n_rows, n_kept, n_sources, n_outputs)
@@ -68,10 +71,11 @@ class Explanation:
         Parameters
         ----------
         by : {"kernel", "source", "training_row"}, default="kernel"
+            What has a line of its own.
 
         Returns
         -------
-        DataFrame
+        pandas.DataFrame
             With the columns ``row``, ``output``, the one that ``by`` names (and ``source`` beside kernels), and
             ``contribution``. The contributions of a row and an output sum to its decision value.
         """
@@ -104,7 +108,7 @@ class Explanation:
             Place of the row among those explained.
         n : int, default=5
             How many at most; those that add nothing are left out.
-        output : optional
+        output : class or name, optional
             One of ``outputs``; by default the one of the largest value.
 
         Returns
@@ -123,7 +127,20 @@ class Explanation:
         return records
 
     def output_place(self, i: int, output: Any = None) -> int:
-        """Return the place of an output; by default that of the largest decision value of row ``i``."""
+        """Return the place of an output among ``outputs``.
+
+        Parameters
+        ----------
+        i : int
+            Place of the row among those explained.
+        output : class or name, optional
+            One of ``outputs``; by default the one of the largest value.
+
+        Returns
+        -------
+        int
+            From 0 on.
+        """
         if output is None:
             return int(self.decision[i].argmax())
         places = [k for k, name in enumerate(self.outputs.tolist()) if name == output]
@@ -160,7 +177,9 @@ class CombinedExplanation:
     decision : ndarray of shape (n_rows, n_outputs)
         Probabilities of the classes, or the predicted number.
     members : tuple of str
+        Names of the models in the combination.
     weights : ndarray of shape (n_members,)
+        Their weights.
     by_member : ndarray of shape (n_rows, n_members, n_outputs)
         Summed over the members they are ``decision``.
     shares : ndarray of shape (n_rows, n_members)
@@ -187,6 +206,11 @@ class CombinedExplanation:
         ----------
         by : {"member", "kernel", "source", "training_row"}, default="member"
             All but the first: the frames of ``explanations`` with the column ``member`` before the others.
+
+        Returns
+        -------
+        pandas.DataFrame
+            With the columns ``row``, ``output``, ``member`` and ``contribution``; or as :meth:`Explanation.to_frame`.
         """
         if by == "member":
             return make_frame(
@@ -199,12 +223,38 @@ class CombinedExplanation:
         return make_frame({"member": record["member"], **record} for record in records)
 
     def rows(self, i: int, n: int = 5, output: Any = None) -> Records:
-        """Return the training rows that add most to one row, for the heaviest member that is explained."""
+        """Return the training rows that add most to one row, for the heaviest member that is explained.
+
+        Parameters
+        ----------
+        i : int
+            Place of the row among those explained.
+        n : int, default=5
+            How many at most; those that add nothing are left out.
+        output : class or name, optional
+            One of ``outputs``; by default the one of the largest value.
+
+        Returns
+        -------
+        list of dict, with a method ``to_frame``
+            As :meth:`Explanation.rows`, with ``member`` first.
+        """
         name = self.heaviest(i)
         return Records({"member": name, **record} for record in self.explanations[name].rows(i, n, output))
 
     def heaviest(self, i: int) -> str:
-        """Return the explained member with the largest share in the prediction of row ``i``."""
+        """Return the explained member with the largest share in the prediction of a row.
+
+        Parameters
+        ----------
+        i : int
+            Place of the row among those explained.
+
+        Returns
+        -------
+        str
+            The name of the member.
+        """
         i = read_row(i, len(self.decision))
         explained = [m for m, name in enumerate(self.members) if name in self.explanations]
         if not explained:

@@ -42,6 +42,7 @@ class ColumnImportance:
     error : ErrorEstimate
         Of the model on the same rows with all columns as they are.
     task : {"classes", "numbers"}
+        What is predicted.
     not_tried : list of str
         Names for which there was no time.
     """
@@ -52,7 +53,13 @@ class ColumnImportance:
     not_tried: list[str]
 
     def to_frame(self) -> Any:
-        """Return the records as a pandas frame."""
+        """Return the records as a pandas frame.
+
+        Returns
+        -------
+        pandas.DataFrame
+            One line for each record.
+        """
         import pandas as pd
 
         return pd.DataFrame(self.records)
@@ -97,8 +104,8 @@ def column_importance(
         Whether held-out rows stay in training as unlabelled ones, as in ``out_of_fold``.
     groups : array-like of shape (n_samples,), optional
         Rows of one group are held out together.
-    unlabeled : "auto" or marker, default="auto"
-        What else marks an unlabelled row among classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row among classes, as in :class:`SSMKClassifier`.
     max_time : float, optional
         Seconds after which no further column is tried; models are fitted and sources tried in any case.
     callback : callable, optional
@@ -109,6 +116,12 @@ def column_importance(
     Returns
     -------
     ColumnImportance
+        By how much the error grows where cells of a column come from other rows (``records``, ``to_frame``).
+
+    See Also
+    --------
+    explain : Takes single predictions apart.
+    sklearn.inspection.permutation_importance : The same idea without folds.
 
     Notes
     -----

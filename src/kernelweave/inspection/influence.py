@@ -31,21 +31,31 @@ class InfluenceDisplay:
     contributions : ndarray of shape (n_shown, n_sources)
         What they add to the decision value.
     sources : sequence of str
+        Names of the sources.
     rest : float
         What all other training rows add.
     intercept : float
+        What is added for every row.
     output : str
         The class or the number that is explained.
     quantity : {"decision value", "probability", "prediction"}, default="decision value"
         What the contributions sum to.
     title : str, default=""
+        Title of the figure.
 
     Attributes
     ----------
-    data_ : DataFrame
+    data_ : pandas.DataFrame
         One line for each bar: ``training_row``, ``contribution`` and, where there are several, the sources.
-    ax_ : matplotlib Axes
-    figure_ : matplotlib Figure
+    figure_ : matplotlib.figure.Figure
+        What was drawn.
+    ax_ : matplotlib.axes.Axes
+        With the bars.
+
+    See Also
+    --------
+    explain : The numbers of all rows, kernels and sources.
+    KernelWeightsDisplay : What kernels and sources weigh in the model as a whole.
 
     Examples
     --------
@@ -99,15 +109,22 @@ class InfluenceDisplay:
             As :func:`explain` takes it. Of ``AutoKernel*`` the member is shown that has the largest share in the
             prediction and can be explained.
         X : array, sparse matrix or frame of shape (n_rows, n_features)
+            Rows to predict.
         row : int, default=0
             Which row of ``X``.
-        output : optional
+        output : class or name, optional
             The class, or the number, whose decision value is shown; by default the one of the largest value.
         n : int, default=10
             Training rows that have a bar of their own.
-        ax : matplotlib Axes, optional
+        ax : Axes, optional
+            Where to draw; None: a new figure.
         names : sequence of str, optional
             Names of all training rows; by default their numbers.
+
+        Returns
+        -------
+        InfluenceDisplay
+            The display, drawn.
         """
         row = read_row(row, _num_samples(X))
         found = explain(model, take(X, [row]), n_training_rows=n)
@@ -124,7 +141,28 @@ class InfluenceDisplay:
         ax: Any = None,
         names: Any = None,
     ) -> Self:
-        """Draw one row of what :func:`explain` returned; parameters as in :meth:`from_estimator`."""
+        """Draw one row of what :func:`explain` returned.
+
+        Parameters
+        ----------
+        explanation : Explanation or CombinedExplanation
+            The parts of some predictions.
+        row : int, default=0
+            Which of the rows that were explained.
+        output : class or name, optional
+            The class, or the number, whose decision value is shown; by default the one of the largest value.
+        n : int, default=10
+            Training rows that have a bar of their own; not more than were kept.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
+        names : sequence of str, optional
+            Names of all training rows; by default their numbers.
+
+        Returns
+        -------
+        InfluenceDisplay
+            The display, drawn.
+        """
         row = read_row(row, len(explanation.decision))
         return cls._from(explanation, row, f"Row {row}", output, n).plot(ax=ax, names=names)
 
@@ -163,10 +201,15 @@ class InfluenceDisplay:
 
         Parameters
         ----------
-        ax : matplotlib Axes, optional
-            By default those of a new figure.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
         names : sequence of str, optional
             Names of all training rows; by default their numbers.
+
+        Returns
+        -------
+        self
+            The display, with ``figure_`` and ``ax_``.
         """
         owner = type(self).__name__
         with needs_matplotlib(owner):

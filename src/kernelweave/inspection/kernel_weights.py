@@ -23,7 +23,9 @@ class KernelWeightsDisplay:
     Parameters
     ----------
     names : sequence of str, length n_kernels
+        Names of the kernels.
     shares : array-like of shape (n_kernels,)
+        Their shares, which sum to 1.
     sources : sequence of str, optional
         Which part of the data each kernel looks at.
     weights, columns : array-like of shape (n_kernels,), optional
@@ -31,17 +33,25 @@ class KernelWeightsDisplay:
     class_shares : array-like of shape (n_classes, n_kernels), optional
         Where each class has weights of its own; ``shares`` are then their means.
     class_names : sequence, optional
+        The classes, in the order of ``class_shares``; 0, 1, ... by default.
     title : str, default=""
+        Title of the figure.
 
     Attributes
     ----------
     data_ : pandas.DataFrame
         One line a kernel, in the order given.
-    figure_ : Figure
-    ax_ : Axes
+    figure_ : matplotlib.figure.Figure
+        What was drawn.
+    ax_ : matplotlib.axes.Axes
         With the kernels.
-    axes_ : ndarray of Axes
+    axes_ : ndarray of matplotlib.axes.Axes
         Kernels and, where there are several, sources.
+
+    See Also
+    --------
+    MKLClassifier : Learns the weights of kernels.
+    InfluenceDisplay : What each source adds to one prediction.
 
     Examples
     --------
@@ -87,12 +97,15 @@ class KernelWeightsDisplay:
         ----------
         estimator : fitted estimator
             Any of this package that has kernels; of a combination, a search or a pipeline the model inside it.
-        ax, n_kernels
-            As in :meth:`plot`.
+        ax : Axes or sequence of Axes, optional
+            Where to draw; None: a new figure.
+        n_kernels : int, default=15
+            Kernels with a bar of their own, the largest; the others are summed into one more.
 
         Returns
         -------
         KernelWeightsDisplay
+            The display, drawn.
         """
         model = find_model(estimator, ATTRIBUTES, cls.__name__)
         return cls(**_read_shares(model), title=title_of(estimator, model)).plot(ax, n_kernels=n_kernels)
@@ -103,13 +116,14 @@ class KernelWeightsDisplay:
         Parameters
         ----------
         ax : Axes or sequence of Axes, optional
-            None: a new figure.
+            Where to draw; None: a new figure.
         n_kernels : int, default=15
             Kernels with a bar of their own, the largest; the others are summed into one more.
 
         Returns
         -------
         self
+            The display, with ``figure_`` and ``axes_``.
         """
         owner = type(self).__name__
         require(f"{owner}.plot", "n_kernels", n_kernels, is_count(n_kernels), "a whole number, 1 or more")

@@ -26,34 +26,48 @@ class LabelMapDisplay:
 
     Near rows are similar to the model. Labelled rows are large, with a dark edge; filled-in ones are small; the least
     certain of these are hollow; crosses mark the rows that the model is made of (centres, support vectors). Make it
-    with :meth:`from_estimator`; :mod:`kernelweave.inspection.learned_map` has the mathematics.
+    with :meth:`from_estimator`; ``kernelweave.inspection.learned_map`` has the mathematics.
 
     Parameters
     ----------
     points : array-like of shape (n_rows, 2)
+        Coordinates of the rows.
     labels : array-like of shape (n_rows,)
         Class or number of each row, given or filled in.
     is_labeled : array-like of bool, shape (n_rows,)
         Whether it was given.
     is_doubtful, is_center : array-like of bool, shape (n_rows,), optional
+        Whether the label is among the least certain ones; whether the model is made of the row.
     rows : array-like of shape (n_rows,), optional
         What the rows are called in ``data_``; 0, 1, ... by default.
     certainty : array-like of shape (n_rows,), optional
-        For ``data_``.
+        How certain each label is, for ``data_``.
     classes : sequence, optional
         The classes, in the order of their colours; None: labels are numbers.
-    doubtful_label, center_label : str
-        What the legend calls these rows.
-    axis_labels : (str, str)
+    doubtful_label : str, default="least certain"
+        What the legend calls rows with ``is_doubtful``.
+    center_label : str, default="centre"
+        What the legend calls rows with ``is_center``.
+    axis_labels : (str, str), default=("", "")
+        Names of the two axes.
     title : str, default=""
+        Title of the figure.
 
     Attributes
     ----------
     data_ : pandas.DataFrame
         One line a row that is drawn.
-    figure_ : Figure
-    ax_ : Axes
-    axes_ : ndarray of Axes, shape (1,)
+    figure_ : matplotlib.figure.Figure
+        What was drawn.
+    ax_ : matplotlib.axes.Axes
+        With the map.
+    axes_ : ndarray of matplotlib.axes.Axes, shape (1,)
+        The same.
+
+    See Also
+    --------
+    AutoKernelClassifier.label_next : Chooses rows that are worth labelling.
+    RKDAClassifier : Projects rows so that classes are apart.
 
     Examples
     --------
@@ -132,12 +146,13 @@ class LabelMapDisplay:
             Rows that are drawn; of more, labelled rows and centres come first, up to half of them.
         random_state : int, default=0
             Seed of the choice.
-        ax
-            As in :meth:`plot`.
+        ax : Axes, optional
+            Where to draw; None: a new figure.
 
         Returns
         -------
         LabelMapDisplay
+            The display, drawn.
         """
         owner = cls.__name__
         check_is_fitted(estimator)
@@ -182,11 +197,12 @@ class LabelMapDisplay:
         Parameters
         ----------
         ax : Axes, optional
-            None: a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
         self
+            The display, with ``figure_`` and ``axes_``.
         """
         owner = type(self).__name__
         with needs_matplotlib(owner):

@@ -20,6 +20,7 @@ class LeaderboardDisplay:
     Parameters
     ----------
     candidates : sequence of str, length n_candidates
+        Their names.
     errors, standard_errors, weights : array-like of shape (n_candidates,)
         NaN where a candidate has no error.
     statuses : sequence of str, optional
@@ -32,16 +33,24 @@ class LeaderboardDisplay:
     measure : str, default="error"
         What the errors are.
     title : str, default=""
+        Title of the figure.
 
     Attributes
     ----------
     data_ : pandas.DataFrame
         One line a candidate, in the order given.
-    figure_ : Figure
-    ax_ : Axes
+    figure_ : matplotlib.figure.Figure
+        What was drawn.
+    ax_ : matplotlib.axes.Axes
         With the errors.
-    axes_ : ndarray of Axes, shape (2,)
+    axes_ : ndarray of matplotlib.axes.Axes, shape (2,)
         Errors; weights.
+
+    See Also
+    --------
+    AutoKernelClassifier : Searches candidates for classes.
+    AutoKernelRegressor : Searches candidates for numbers.
+    compare_learners : Compares learners without combining them.
 
     Examples
     --------
@@ -87,12 +96,15 @@ class LeaderboardDisplay:
         ----------
         estimator : AutoKernelClassifier or AutoKernelRegressor
             Fitted; or a pipeline that ends with one.
-        ax, n_candidates
-            As in :meth:`plot`.
+        ax : Axes or sequence of two Axes, optional
+            Where to draw; None: a new figure.
+        n_candidates : int, default=20
+            Candidates that are drawn, the first of them.
 
         Returns
         -------
         LeaderboardDisplay
+            The display, drawn.
         """
         model = find_model(estimator, ("leaderboard_",), cls.__name__)
         error, records = model.error_, model.leaderboard_
@@ -115,13 +127,14 @@ class LeaderboardDisplay:
         Parameters
         ----------
         ax : Axes or sequence of two Axes, optional
-            None: a new figure.
+            Where to draw; None: a new figure.
         n_candidates : int, default=20
             Candidates that are drawn, the first of them.
 
         Returns
         -------
         self
+            The display, with ``figure_`` and ``axes_``.
         """
         owner = type(self).__name__
         require(f"{owner}.plot", "n_candidates", n_candidates, is_count(n_candidates), "a whole number, 1 or more")

@@ -39,8 +39,15 @@ def write_report(
     path : str or path
         The file; it is written whole or not at all.
     title : str, optional
+        The heading; by default it names the model.
     random_state : int, RandomState or None, default=0
-        Of the folds.
+        Seed of the folds.
+
+    See Also
+    --------
+    explain : Takes single predictions apart.
+    column_importance : How much a model needs each column.
+    compare_learners : Compares learners on the labelled rows.
 
     Examples
     --------

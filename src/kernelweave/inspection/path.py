@@ -19,6 +19,7 @@ class PathDisplay:
     Parameters
     ----------
     Cs : array-like of shape (n_Cs,)
+        The costs, in any order.
     scores, standard_errors, n_columns, relative_gaps : array-like of shape (n_Cs,), optional
         NaN where a model has none; what is not given has no panel.
     chosen : float, optional
@@ -26,16 +27,23 @@ class PathDisplay:
     tol : float, optional
         The relative gap at which fits stop.
     title : str, default=""
+        Title of the figure.
 
     Attributes
     ----------
     data_ : pandas.DataFrame
         One line a C, ascending.
-    figure_ : Figure
-    ax_ : Axes
+    figure_ : matplotlib.figure.Figure
+        What was drawn.
+    ax_ : matplotlib.axes.Axes
         The first panel.
-    axes_ : ndarray of Axes
+    axes_ : ndarray of matplotlib.axes.Axes
         One for each of score, basis functions and gap that is given.
+
+    See Also
+    --------
+    cg_boost_path : Computes a path.
+    CGBoostClassifierCV : Chooses C along a path.
 
     Examples
     --------
@@ -87,12 +95,13 @@ class PathDisplay:
         estimator : fitted estimator
             :class:`CGBoostClassifierCV`, or any whose ``cv_results_`` compare costs; where these were compared with
             other settings, each C has the best of its scores. Also scikit-learn's searches over C.
-        ax
-            As in :meth:`plot`.
+        ax : Axes or sequence of Axes, optional
+            Where to draw; None: a new figure.
 
         Returns
         -------
         PathDisplay
+            The display, drawn.
         """
         model = find_model(estimator, ("path_", "cv_results_"), cls.__name__)
         results = model.cv_results_
@@ -114,12 +123,14 @@ class PathDisplay:
         Parameters
         ----------
         path : CGBoostPath
-        ax
-            As in :meth:`plot`.
+            Fitted models with their costs, sizes, gaps and, if there are any, validation scores.
+        ax : Axes or sequence of Axes, optional
+            Where to draw; None: a new figure.
 
         Returns
         -------
         PathDisplay
+            The display, drawn.
         """
         scores = path.validation_scores
         chosen = None if scores is None else float(path.Cs[int(np.argmax(scores))])
@@ -133,11 +144,12 @@ class PathDisplay:
         Parameters
         ----------
         ax : Axes or sequence of Axes, optional
-            None: a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
         self
+            The display, with ``figure_`` and ``axes_``.
         """
         owner = type(self).__name__
         with needs_matplotlib(owner):

@@ -34,6 +34,7 @@ class ReliabilityDisplay:
     event : str, default=""
         What the probabilities are of, in words.
     title : str, default=""
+        Title of the figure.
 
     Attributes
     ----------
@@ -41,11 +42,17 @@ class ReliabilityDisplay:
         Ends of the intervals.
     data_ : pandas.DataFrame
         One line a bin.
-    figure_ : Figure
-    ax_ : Axes
+    figure_ : matplotlib.figure.Figure
+        What was drawn.
+    ax_ : matplotlib.axes.Axes
         With the curve.
-    axes_ : ndarray of Axes, shape (2,)
+    axes_ : ndarray of matplotlib.axes.Axes, shape (2,)
         Curve; counts.
+
+    See Also
+    --------
+    SemiSupervisedCalibration : Makes probabilities of decision values.
+    sklearn.calibration.CalibrationDisplay : The curve alone.
 
     Examples
     --------
@@ -93,12 +100,19 @@ class ReliabilityDisplay:
             it keeps; :class:`SemiSupervisedCalibration` was fitted to its own, and needs others.
         y : array-like of shape (n_samples,), optional
             Their classes; unlabelled rows are left out.
-        n_bins, strategy, pos_label, ax
-            As in :meth:`from_predictions`.
+        n_bins : int, default=10
+            Number of bins.
+        strategy : {"uniform", "quantile"}, default="uniform"
+            Bins of one width, or with about the same number of rows.
+        pos_label : class, optional
+            The class whose probability it is. None: the second of two; of more the predicted one.
+        ax : Axes or sequence of two Axes, optional
+            Where to draw; None: a new figure.
 
         Returns
         -------
         ReliabilityDisplay
+            The display, drawn.
         """
         check_is_fitted(estimator)
         name = type(estimator).__name__
@@ -146,17 +160,20 @@ class ReliabilityDisplay:
         classes : array-like of shape (n_classes,), optional
             In the order of the columns. None: those of ``y_true``, sorted.
         n_bins : int, default=10
+            Number of bins; with ``"quantile"`` at most.
         strategy : {"uniform", "quantile"}, default="uniform"
             Bins of one width, or with about the same number of rows.
         pos_label : class, optional
             The class whose probability it is. None: the second of two; of more the predicted one.
         title : str, default=""
-        ax
-            As in :meth:`plot`.
+            Title of the figure.
+        ax : Axes or sequence of two Axes, optional
+            Where to draw; None: a new figure.
 
         Returns
         -------
         ReliabilityDisplay
+            The display, drawn.
         """
         owner = "ReliabilityDisplay"
         require(owner, "n_bins", n_bins, is_count(n_bins), "a whole number, 1 or more")
@@ -181,11 +198,12 @@ class ReliabilityDisplay:
         Parameters
         ----------
         ax : Axes or sequence of two Axes, optional
-            None: a new figure.
+            Where to draw; None: a new figure.
 
         Returns
         -------
         self
+            The display, with ``figure_`` and ``axes_``.
         """
         owner = type(self).__name__
         with needs_matplotlib(owner):

@@ -43,7 +43,24 @@ class Kernel(ABC):
 
     @abstractmethod
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Tie the recipe to the rows of ``X``; whatever is drawn at random is drawn from ``rng``."""
+        """Tie the recipe to the rows of ``X``; whatever is drawn at random is drawn from ``rng``.
+
+        Column names are not known here: call :meth:`resolve` first where the recipe may hold some.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+            The rows, labelled and unlabelled.
+        rng : numpy.random.Generator
+            Source of whatever the kernel draws at random.
+        sample_weight : ndarray of shape (n_rows,), optional
+            Weights of the rows in bandwidths, centres and mean diagonals; all equal by default.
+
+        Returns
+        -------
+        BoundKernel
+            The kernel at these rows and any new ones, with ``block``, ``against`` and ``diag``.
+        """
 
     @classmethod
     def bind_together(
@@ -60,9 +77,11 @@ class Kernel(ABC):
         kernels : sequence of Kernel
             Instances of this class.
         X : array or CSR of shape (n_rows, n_features)
+            The rows, labelled and unlabelled.
         rngs : sequence of numpy.random.Generator
             One for each recipe.
         sample_weight : ndarray of shape (n_rows,), optional
+            As for :meth:`bind`.
 
         Returns
         -------
@@ -81,6 +100,7 @@ class Kernel(ABC):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_rows, n_features)
+            The rows of the matrix.
         Z : array, sparse matrix or frame of shape (n_bound, n_features), optional
             The rows that the kernel is bound to.
         random_state : int, default=0
@@ -89,6 +109,7 @@ class Kernel(ABC):
         Returns
         -------
         ndarray of shape (n_rows, n_bound)
+            The kernel values.
 
         Examples
         --------
@@ -116,7 +137,20 @@ class Kernel(ABC):
         return bound.block(ALL, ALL) if Z is None else bound.against(rows)
 
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
-        """Return the recipe with column names replaced by positions (only :class:`OnColumns` has any)."""
+        """Return the recipe with column names replaced by positions (only :class:`OnColumns` has any).
+
+        Parameters
+        ----------
+        feature_names : sequence of str or None
+            Names of the columns of ``X``; None if they have none.
+        n_features : int
+            Number of columns of ``X``.
+
+        Returns
+        -------
+        Kernel
+            The recipe to bind; the recipe itself where it names no columns.
+        """
         resolved = {
             name: child.resolve(feature_names, n_features)
             for name, child in self._children().items()
@@ -150,7 +184,18 @@ class Kernel(ABC):
         return any(child.allows_missing for child in nested)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters, those of nested recipes under ``name__parameter``."""
+        """Return the parameters, those of nested recipes under ``name__parameter``.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list the parameters of nested recipes, too.
+
+        Returns
+        -------
+        dict
+            Values by name.
+        """
         params = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]
         if deep:
             for name, child in self._children().items():
@@ -159,7 +204,18 @@ class Kernel(ABC):
         return params
 
     def replace(self, **params: Any) -> Self:
-        """Return a copy with some parameters changed; ``kernel__gamma=…`` reaches into a nested recipe."""
+        """Return a copy with some parameters changed; ``kernel__gamma=…`` reaches into a nested recipe.
+
+        Parameters
+        ----------
+        **params : dict
+            New values by name, with the names of :meth:`get_params`.
+
+        Returns
+        -------
+        Kernel
+            Of the same class. The recipe itself does not change.
+        """
         own = self.get_params(deep=False)
         children = self._children()
         for name, changes in _group_by_head(params).items():

@@ -59,18 +59,25 @@ class SpectralKernel(Kernel):
 
     @abstractmethod
     def response(self, eigenvalues: np.ndarray) -> np.ndarray:
-        """Return what becomes of the eigenvalues, which are positive and descend, up to a common factor.
+        """Return the weights of the eigenvectors, up to a common factor.
 
-        The first is 1, or near it where the degrees are those of landmarks; relative to it no power underflows.
+        Parameters
+        ----------
+        eigenvalues : ndarray of shape (n_eigenvectors,)
+            Positive, largest first. The first is 1, or near it where the degrees are those of landmarks; relative to
+            it no power underflows.
+
+        Returns
+        -------
+        ndarray of shape (n_eigenvectors,)
+            Weights, not negative.
         """
 
     @property
     def is_psd(self) -> bool:
-        """Whether it is known to be positive semi-definite on any data: always, since no weight is negative."""
-        return True
+        return True  # no weight is negative
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Bind the base and change its eigenvalues."""
         return self.bind_together([self], X, [rng], sample_weight)[0]
 
     @classmethod
@@ -81,7 +88,7 @@ class SpectralKernel(Kernel):
         rngs: Sequence[np.random.Generator],
         sample_weight: np.ndarray | None = None,
     ) -> list[BoundKernel]:
-        """Bind several, with one eigenbasis for each base; what is shared draws from the first one's ``rng``."""
+        # One eigenbasis for each base; what is shared draws from the first one's generator.
         bound: dict[int, BoundKernel] = {}
         families: dict[tuple[Kernel, int], list[int]] = {}
         for p, kernel in enumerate(kernels):
@@ -102,7 +109,18 @@ class SpectralKernel(Kernel):
         return [bound[p] for p in range(len(kernels))]
 
     def n_vectors(self, n_landmarks: int) -> int:
-        """Return how many eigenvectors are kept where so many rows are landmarks."""
+        """Return how many eigenvectors are kept.
+
+        Parameters
+        ----------
+        n_landmarks : int
+            Rows that the eigenvectors are computed from.
+
+        Returns
+        -------
+        int
+            At most ``n_landmarks``.
+        """
         return count_vectors(self.n_eigenvectors, n_landmarks)
 
 
@@ -133,6 +151,12 @@ class ClusterKernel(SpectralKernel):
         the centres of k-means. ``"auto"``: all of up to 2000 rows, else 1000. A prediction costs as many values of the
         base.
 
+    See Also
+    --------
+    DiffusionKernel : Exponential weights of the same eigenvectors.
+    ManifoldKernel : Deforms the base along a graph of neighbours.
+    OrderedSpectralKernelLearner : Learns the weights of the eigenvectors from labels.
+
     Notes
     -----
     With all eigenvectors the paper calls the first and the last transform linear and polynomial, with fewer the first
@@ -149,8 +173,7 @@ class ClusterKernel(SpectralKernel):
     --------
     >>> import numpy as np
     >>> from sklearn.datasets import make_moons
-    >>> from kernelweave import RBF, SSMKClassifier
-    >>> from kernelweave import ClusterKernel
+    >>> from kernelweave import RBF, ClusterKernel, SSMKClassifier
     >>> X, classes = make_moons(200, noise=0.05, random_state=0)
     >>> y = np.full(200, -1)
     >>> y[:6] = classes[:6]
@@ -171,7 +194,6 @@ class ClusterKernel(SpectralKernel):
         check_parameters("ClusterKernel", vars(self), {"degree": COUNT, "transform": one_of(*TRANSFORMS)})
 
     def response(self, eigenvalues: np.ndarray) -> np.ndarray:
-        """Return the eigenvalues, ones, or a power, as shares of the first."""
         power = {"step": 0, "linear": 1, "polynomial": int(self.degree)}[self.transform]
         return (eigenvalues / eigenvalues[:1]) ** power
 
@@ -195,8 +217,14 @@ class DiffusionKernel(SpectralKernel):
         :math:`t`: how far similarity spreads. Eigenvalues lie between 0 and 1, so that times below 1 change little, and
         for large times only differences between separate clusters remain.
     n_eigenvectors : int or float, default=0.1
+        How many are kept, as in :class:`ClusterKernel`.
     n_landmarks : "auto", int or None, default="auto"
-        Both as in :class:`ClusterKernel`.
+        Rows that the eigenvectors are computed from, as in :class:`ClusterKernel`.
+
+    See Also
+    --------
+    ClusterKernel : Linear, polynomial or equal weights of the same eigenvectors.
+    ManifoldKernel : Deforms the base along a graph of neighbours.
 
     References
     ----------
@@ -205,8 +233,7 @@ class DiffusionKernel(SpectralKernel):
     Examples
     --------
     >>> import numpy as np
-    >>> from kernelweave import RBF
-    >>> from kernelweave import DiffusionKernel
+    >>> from kernelweave import RBF, DiffusionKernel
     >>> X = np.array([[0.0], [0.1], [5.0], [5.1]])
     >>> kernel = DiffusionKernel(RBF(1.0), time=100.0).bind(X, np.random.default_rng(0))
     >>> kernel.block(slice(None), slice(None)).round(2)
@@ -226,5 +253,4 @@ class DiffusionKernel(SpectralKernel):
         check_parameters("DiffusionKernel", vars(self), {"time": NON_NEGATIVE})
 
     def response(self, eigenvalues: np.ndarray) -> np.ndarray:
-        """Return what is left of each eigenvector after the time, as shares of the first."""
         return np.exp(-self.time * (eigenvalues[:1] - eigenvalues))

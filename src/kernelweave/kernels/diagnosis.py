@@ -22,12 +22,15 @@ class KernelDiagnosis:
     Attributes
     ----------
     name, source : str
+        The name of the kernel in the library, and the part of the data that it looks at.
     is_symmetric : bool
+        Whether the kernel is symmetric on this sample, up to rounding.
     smallest_eigenvalue, largest_eigenvalue : float
         Lanczos estimates; of the symmetric part where the kernel is not symmetric.
     is_psd : bool
         Whether the kernel is positive semi-definite on this sample, up to rounding.
     mean_diagonal : float
+        Mean of the kernel of each row with itself.
     redundancy : float
         Largest absolute alignment (cosine between matrices) with another kernel of the library; 1 means a copy.
     most_like : str

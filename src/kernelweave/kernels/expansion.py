@@ -95,7 +95,9 @@ class KernelExpansion:
     Attributes
     ----------
     groups : tuple of ExpansionGroup
+        One for each active kernel: its ``name``, ``source``, ``centers`` and ``coef``.
     intercept : ndarray of shape (n_outputs,)
+        What is added to every row.
     n_kernels : int
         Size of the library the groups come from.
     n_evaluations : int
@@ -116,12 +118,20 @@ class KernelExpansion:
         Parameters
         ----------
         library : BoundLibrary
+            The kernels, at all rows.
         columns : ndarray of shape (n_active,)
             Distinct flat column numbers.
         coef : ndarray of shape (n_active, n_outputs)
+            Coefficients of these columns.
         intercept : ndarray of shape (n_outputs,)
+            What is added to every row.
         row_numbers : ndarray of shape (n_rows,)
             What the user calls the library's rows.
+
+        Returns
+        -------
+        KernelExpansion
+            It keeps the rows that are centres, and no others.
         """
         kernel, center = library.split(columns)
         groups, n_values = [], 0
@@ -152,10 +162,20 @@ class KernelExpansion:
         return out
 
     def split(self, X: Any) -> np.ndarray:
-        """Return what each kernel of the library adds, shape ``(n_rows, n_kernels, n_outputs)``.
+        """Return what each kernel of the library adds.
 
         The intercept belongs to no kernel; it is shared equally among the active ones, so that the parts sum to
         the whole.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+            New rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_kernels, n_outputs)
+            In library order; zero for kernels that are not active.
         """
         out = np.zeros((X.shape[0], self.n_kernels, len(self.intercept)))
         active = [group.kernel for group in self.groups] or list(range(self.n_kernels))
@@ -165,7 +185,22 @@ class KernelExpansion:
         return out
 
     def walk(self, X: Any) -> Iterator[tuple[slice, ExpansionGroup, np.ndarray]]:
-        """Give rows of ``X``, a group, and the values of its ``bound`` there, block by block."""
+        """Give rows of ``X``, a group, and the values of its ``bound`` there, block by block.
+
+        Parameters
+        ----------
+        X : array or CSR of shape (n_rows, n_features)
+            New rows.
+
+        Yields
+        ------
+        rows : slice
+            Of ``X``.
+        group : ExpansionGroup
+            Those that evaluate the same kernel follow one another.
+        values : ndarray of shape (n_rows_of_block, n_bound)
+            The values of ``group.bound`` at these rows.
+        """
         for groups in self._group_by_kernel():
             bound = groups[0].bound
             width = max(bound.n_rows, bound.n_evaluations) + X.shape[1]  # the block, and the rows it is computed from

@@ -87,6 +87,11 @@ class ForestKernel(Kernel):
     max_depth : int or None, default=None
         Largest number of splits between root and leaf; None for no limit.
 
+    See Also
+    --------
+    RBF : A kernel of distances; needs columns of comparable scale.
+    table_library : A forest kernel beside linear and Gaussian ones.
+
     Notes
     -----
     With sample weights a leaf holds at least the weight of ``min_samples_leaf`` rows of mean weight; thresholds
@@ -119,7 +124,6 @@ class ForestKernel(Kernel):
         check_parameters("ForestKernel", vars(self), constraints)
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Grow the trees, and note the leaf of every row in each of them."""
         X = _as_floats(X, self)
         forest = _grow(X, self, rng, sample_weight)
         return BoundForest(forest, forest.leaves(X), X.dtype.name)

@@ -27,6 +27,17 @@ def one_kernel_per_group(
     missing : {"error", "center"}, default="error"
         How to treat a row that lacks a whole source, as in :class:`OnColumns`.
     separator : str, default="_"
+        What ends the name of a source in the names of its columns; not used with a mapping.
+
+    Returns
+    -------
+    KernelLibrary
+        One entry for each source and kernel, named after the source (and the kernel where there are several).
+
+    See Also
+    --------
+    OnColumns : A kernel on some of the columns.
+    table_library : Several kernels for the columns of a table, also by source.
 
     Examples
     --------

@@ -53,6 +53,14 @@ class KernelLibrary:
     Attributes
     ----------
     entries : tuple of Entry
+        The kernels in the order given, each with ``name``, ``kernel`` and ``source``.
+
+    See Also
+    --------
+    rbf_family : RBF kernels of several widths.
+    manifold_family : Kernels that follow the unlabelled rows.
+    table_library : Kernels for the columns of a table.
+    one_kernel_per_group : The same kernels for each of several sources.
 
     Examples
     --------
@@ -109,12 +117,20 @@ class KernelLibrary:
         Parameters
         ----------
         X : array or CSR of shape (n_rows, n_features)
+            The rows, labelled and unlabelled.
         rng : numpy.random.Generator
+            Source of whatever kernels draw at random.
         sample_weight : ndarray of shape (n_rows,), optional
+            Weights of the rows in bandwidths, centres and mean diagonals; all equal by default.
         feature_names : sequence of str, optional
             Names of the columns, which :class:`OnColumns` may refer to.
         cache_size : float, default=0
-            Megabytes of kernel values kept between walks.
+            Megabytes of kernel values kept between passes over the data.
+
+        Returns
+        -------
+        BoundLibrary
+            The kernels at these rows, read by blocks.
         """
         streams = rng.spawn(len(self.entries))
         recipes = [entry.kernel.resolve(feature_names, X.shape[1]) for entry in self.entries]
@@ -129,7 +145,19 @@ class KernelLibrary:
     def diagnose(self, X: Any, *, max_rows: int = 2000, random_state: int | None = 0) -> list[KernelDiagnosis]:
         """Report symmetry, smallest eigenvalue, mean diagonal and redundancy of every kernel on ``X``.
 
-        Above ``max_rows`` rows a random subsample is examined.
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_rows, n_features)
+            Rows to bind the kernels to.
+        max_rows : int, default=2000
+            Largest number of rows to examine; of more, a random subsample is.
+        random_state : int, default=0
+            Seed of the subsample and of whatever kernels draw at random.
+
+        Returns
+        -------
+        list of KernelDiagnosis
+            One for each kernel, in library order.
 
         Examples
         --------
@@ -148,7 +176,18 @@ class KernelLibrary:
         return diagnose(self.bind(X, rng, feature_names=names), rng)
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the kernels, and under ``name__parameter`` those of each."""
+        """Return the kernels, and under ``name__parameter`` the parameters of each.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list each kernel by its name, with its parameters.
+
+        Returns
+        -------
+        dict
+            Values by name; ``"kernels"`` is the list of pairs of name and kernel.
+        """
         params: dict[str, Any] = {"kernels": [(entry.name, entry.kernel) for entry in self.entries]}
         if deep:
             for entry in self.entries:
@@ -161,6 +200,16 @@ class KernelLibrary:
         """Return a library with some kernels, or parameters of kernels, changed.
 
         A kernel that is named by its ``repr`` is named by its new ``repr``.
+
+        Parameters
+        ----------
+        **params : dict
+            New values by name, with the names of :meth:`get_params`.
+
+        Returns
+        -------
+        KernelLibrary
+            The library itself does not change.
         """
         if "kernels" in params:
             return type(self)(params.pop("kernels"), priority=self.priority).replace(**params)

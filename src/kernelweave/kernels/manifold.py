@@ -95,6 +95,12 @@ class ManifoldKernel(Kernel):
         memory is ``n_rows x n_landmarks``, and a prediction costs ``n_landmarks`` values of the base kernel.
         ``"auto"``: all of up to 2000 rows, else 1000.
 
+    See Also
+    --------
+    manifold_family : Deformed kernels for several bases, graphs and ratios.
+    ClusterKernel : Uses the eigenvectors of the base instead of a graph.
+    LapSVMClassifier : A support vector machine with one deformed kernel.
+
     Notes
     -----
     The graph is learned from the rows the kernel is bound to, so give the estimator the unlabelled rows as well. Sample
@@ -147,7 +153,6 @@ class ManifoldKernel(Kernel):
         return (self.metric == "kernel" or self.ratio == 0) and self.base.allows_missing
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Bind the base, build the graph and deform."""
         return self.bind_together([self], X, [rng], sample_weight)[0]
 
     @classmethod
@@ -158,7 +163,7 @@ class ManifoldKernel(Kernel):
         rngs: Sequence[np.random.Generator],
         sample_weight: np.ndarray | None = None,
     ) -> list[BoundKernel]:
-        """Bind several, each base, graph and quadratic form once; what is shared draws from the first one's ``rng``."""
+        # Each base, graph and quadratic form is computed once; what is shared draws from the first one's generator.
         bound: dict[int, BoundKernel] = {}
         families: dict[tuple[Kernel, int], list[int]] = {}
         for p, kernel in enumerate(kernels):
@@ -221,6 +226,35 @@ def manifold_family(
     """Return deformed kernels for every base, number of neighbours, degree and ratio; ``base`` is ``RBF()`` by default.
 
     In a library they share bound bases, graphs and quadratic forms: a further ratio costs one Cholesky factorisation.
+
+    Parameters
+    ----------
+    base : Kernel or sequence of Kernel, optional
+        The kernels to deform.
+    ratios : sequence of float, default=(1.0,)
+        Costs of variation along the graph.
+    n_neighbors : sequence of int, default=(20, 50)
+        Numbers of neighbours in the graph.
+    degrees : sequence of int, default=(2, 5)
+        Powers of the Laplacian.
+    metric : {"euclidean", "cosine", "kernel"}, default="euclidean"
+        Distance between rows; this and what follows as in :class:`ManifoldKernel`.
+    edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
+        Weights of the edges.
+    laplacian : {"normalized", "unnormalized"}, default="normalized"
+        Laplacian of the graph.
+    n_landmarks : "auto", int or None, default="auto"
+        Rows that the functions of each base are spanned by.
+
+    Returns
+    -------
+    list of ManifoldKernel
+        Bases vary slowest, ratios fastest.
+
+    See Also
+    --------
+    ManifoldKernel : One of them.
+    rbf_family : Bases of several widths.
 
     Examples
     --------

@@ -38,21 +38,53 @@ class PointwiseKernel(Kernel):
     """A recipe that is a formula in two rows of ``X``."""
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Turn references to the sample into numbers and keep the rows (no copy)."""
         X = _as_floats(X, self)
         return BoundPointwise(X, self.fitted(X, rng, sample_weight))
 
     def fitted(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> PointwiseKernel:
-        """Return the recipe with every reference to the sample replaced by its value."""
+        """Return the recipe with every reference to the sample replaced by its value.
+
+        Parameters
+        ----------
+        X, rng, sample_weight : array or CSR, numpy.random.Generator, ndarray or None
+            As for :meth:`bind`.
+
+        Returns
+        -------
+        PointwiseKernel
+            Of the same class, with numbers only.
+        """
         return self
 
     @abstractmethod
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
-        """Return the kernel between the rows of ``A`` and those of ``B``."""
+        """Return the kernel between the rows of ``A`` and those of ``B``.
+
+        Parameters
+        ----------
+        A, B : arrays or CSR of shapes (n_rows, n_features) and (n_columns, n_features)
+            The rows that belong to the rows and to the columns of the matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            A new array that the caller may overwrite.
+        """
 
     @abstractmethod
     def evaluate_diag(self, A: Any) -> np.ndarray:
-        """Return the kernel of each row of ``A`` with itself."""
+        """Return the kernel of each row of ``A`` with itself.
+
+        Parameters
+        ----------
+        A : array or CSR of shape (n_rows, n_features)
+            The rows.
+
+        Returns
+        -------
+        ndarray of shape (n_rows,)
+            The diagonal of the matrix that :meth:`evaluate` returns for ``A`` and ``A``.
+        """
 
 
 class BoundPointwise(BoundKernel):
@@ -64,47 +96,43 @@ class BoundPointwise(BoundKernel):
         self.n_rows = X.shape[0]
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
-        """Evaluate the formula between two sets of bound rows."""
         return self.formula.evaluate(self.X[rows], self.X[cols])
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        """Evaluate the formula between new rows and bound rows."""
         return self.formula.evaluate(_as_floats(X_new, self.formula), self.X[cols])
 
     def log_against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray | None:
-        """Return the scaled squared distances of the Gaussian kernel, negative."""
         if not isinstance(self.formula, RBF):
             return None
         return self.formula.logarithms(_as_floats(X_new, self.formula), self.X[cols])
 
     def diag(self) -> np.ndarray:
-        """Evaluate the formula of each bound row with itself."""
         return self.formula.evaluate_diag(self.X)
 
     def diag_against(self, X_new: Any) -> np.ndarray:
-        """Evaluate the formula of each new row with itself."""
         return self.formula.evaluate_diag(_as_floats(X_new, self.formula))
 
     @property
     def rank(self) -> int | None:
-        """The number of columns for the linear kernel, if they are few."""
         small = (
             isinstance(self.formula, Linear) and isinstance(self.X, np.ndarray) and 2 * self.X.shape[1] < self.n_rows
         )
         return int(self.X.shape[1]) if small else None
 
     def factor(self) -> np.ndarray | None:
-        """Return the rows themselves for the linear kernel, if they are few columns."""
         return None if self.rank is None else self.X
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
-        """Keep a copy of some rows."""
         return BoundPointwise(self.X[rows], self.formula)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Linear(PointwiseKernel):
     r"""The linear kernel :math:`x^\top z`.
+
+    See Also
+    --------
+    Polynomial : Powers of the inner product.
 
     Examples
     --------
@@ -117,7 +145,6 @@ class Linear(PointwiseKernel):
     keeps_psd = True
 
     def fitted(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> Linear:
-        """Refuse rows whose inner products vanish though they do not."""
         largest, limits = largest_value(X), np.finfo(X.dtype)
         if largest < math.sqrt(limits.tiny / limits.eps) and rows_differ(X):
             raise ValueError(
@@ -127,11 +154,9 @@ class Linear(PointwiseKernel):
         return self
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
-        """Return the inner products."""
         return inner_products(A, B)
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
-        """Return the squared norms."""
         return squared_norms(A)
 
 
@@ -142,10 +167,15 @@ class Polynomial(PointwiseKernel):
     Parameters
     ----------
     degree : int, default=2
+        The power :math:`d`, at least 1.
     gamma : float, default=1.0
-        Positive.
+        The factor :math:`\gamma` on the inner product; positive.
     coef0 : float, default=1.0
-        Non-negative values keep the kernel positive semi-definite.
+        The constant :math:`c_0`. Non-negative values keep the kernel positive semi-definite.
+
+    See Also
+    --------
+    Normalized : Divides a polynomial by the lengths of the rows.
 
     Examples
     --------
@@ -165,15 +195,12 @@ class Polynomial(PointwiseKernel):
 
     @property
     def is_psd(self) -> bool:
-        """Whether it is known to be positive semi-definite on any data."""
         return self.coef0 >= 0
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
-        """Return the powers of the shifted inner products."""
         return self._raise_to_power(inner_products(A, B))
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
-        """Return the powers of the shifted squared norms."""
         return self._raise_to_power(squared_norms(A))
 
     def _raise_to_power(self, inner: np.ndarray) -> np.ndarray:
@@ -207,6 +234,11 @@ class RBF(PointwiseKernel):
     multiple : float, default=1.0
         Factor on ``gamma``. 4 makes the kernel half as wide as its reference.
 
+    See Also
+    --------
+    rbf_family : RBF kernels of several widths.
+    ForestKernel : A kernel that does not depend on the scale of the columns.
+
     Examples
     --------
     >>> from kernelweave import RBF
@@ -225,19 +257,28 @@ class RBF(PointwiseKernel):
         check_parameters("RBF", vars(self), {"gamma": POSITIVE | reference, "multiple": POSITIVE})
 
     def fitted(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> RBF:
-        """Return the kernel with its bandwidth as a number."""
         gamma = self.gamma
         if isinstance(gamma, str):
             gamma = reference_gamma(gamma, X, rng, sample_weight)
         return RBF(gamma * self.multiple)
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
-        """Return the exponentials of the scaled squared distances."""
         values = self.logarithms(A, B)
         return np.exp(values, out=values)
 
     def logarithms(self, A: Any, B: Any) -> np.ndarray:
-        """Return the scaled squared distances, negative."""
+        r"""Return :math:`-\gamma \lVert x - z \rVert^2`, the logarithms of the values.
+
+        Parameters
+        ----------
+        A, B : arrays or CSR of shapes (n_rows, n_features) and (n_columns, n_features)
+            The rows that belong to the rows and to the columns of the matrix.
+
+        Returns
+        -------
+        ndarray of shape (n_rows, n_columns)
+            The logarithms, also where the values underflow.
+        """
         gamma, dtype = float(self.gamma), np.result_type(A.dtype, B.dtype, np.float32)
         if not 1.0 / MAX_SINGLE_SQUARE < gamma < MAX_SINGLE_SQUARE:
             A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
@@ -246,12 +287,28 @@ class RBF(PointwiseKernel):
         return values.astype(dtype, copy=False)
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
-        """Return ones."""
         return np.ones(A.shape[0], dtype=A.dtype)
 
 
 def rbf_family(multiples: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0), reference: float | str = "mean") -> tuple[RBF, ...]:
     """Return one RBF recipe for each multiple of a reference bandwidth.
+
+    Parameters
+    ----------
+    multiples : tuple of float, default=(0.5, 1.0, 2.0, 4.0)
+        The ``multiple`` of each recipe; larger is narrower.
+    reference : float or {"mean", "median", "scale"}, default="mean"
+        The ``gamma`` of all recipes, as in :class:`RBF`.
+
+    Returns
+    -------
+    tuple of RBF
+        In the order of ``multiples``.
+
+    See Also
+    --------
+    RBF : One of them.
+    manifold_family : Kernels that follow the unlabelled rows, for several graphs.
 
     Examples
     --------
@@ -265,6 +322,17 @@ def rbf_family(multiples: tuple[float, ...] = (0.5, 1.0, 2.0, 4.0), reference: f
 @dataclass(frozen=True, eq=False, repr=False)
 class Sigmoid(PointwiseKernel):
     r"""The sigmoid kernel :math:`\tanh(\gamma x^\top z + c_0)`; in general indefinite.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        The factor :math:`\gamma` on the inner product.
+    coef0 : float, default=0.0
+        The constant :math:`c_0`.
+
+    See Also
+    --------
+    KernelLibrary.diagnose : Says whether a kernel is positive semi-definite on given rows.
 
     Examples
     --------
@@ -282,11 +350,9 @@ class Sigmoid(PointwiseKernel):
         check_parameters("Sigmoid", vars(self), {"gamma": FINITE, "coef0": FINITE})
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
-        """Return the hyperbolic tangents of the shifted inner products."""
         return self._squash(inner_products(A, B))
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
-        """Return the hyperbolic tangents of the shifted squared norms."""
         return self._squash(squared_norms(A))
 
     def _squash(self, inner: np.ndarray) -> np.ndarray:
@@ -301,6 +367,15 @@ class FromCallable(PointwiseKernel):
 
     It does not have to be positive semi-definite or symmetric. A function defined at the top level of a module can be
     pickled; a lambda cannot.
+
+    Parameters
+    ----------
+    f : callable
+        Takes two arrays or CSR matrices with the same columns, and returns one value for each pair of rows.
+
+    See Also
+    --------
+    Precomputed : A kernel given as a matrix.
 
     Examples
     --------
@@ -319,7 +394,6 @@ class FromCallable(PointwiseKernel):
             raise TypeError(f"FromCallable takes a function f(A, B); got {self.f!r}.")
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
-        """Call the function and check the shape of what it returns."""
         values = self.f(A, B)
         values = values.toarray() if sparse.issparse(values) else values
         values = np.array(values, dtype=np.float64)  # a copy: the caller may overwrite it
@@ -332,7 +406,6 @@ class FromCallable(PointwiseKernel):
         return values
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
-        """Call the function row by row."""
         return np.array([self.evaluate(A[i : i + 1], A[i : i + 1])[0, 0] for i in range(A.shape[0])])
 
 
@@ -346,7 +419,12 @@ class Precomputed(PointwiseKernel):
 
     Parameters
     ----------
-    K : array of shape (n_rows, n_columns), n_rows >= n_columns
+    K : array of shape (n_rows, n_columns)
+        Training samples come first, with their values against each other; ``n_rows >= n_columns``.
+
+    See Also
+    --------
+    OnColumns : Takes the row numbers from one column among others.
 
     Examples
     --------
@@ -373,13 +451,11 @@ class Precomputed(PointwiseKernel):
         object.__setattr__(self, "K", K)
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
-        """Look the values up."""
         rows, cols = self._read_numbers(A, self.K.shape[0]), self._read_numbers(B, self.K.shape[1])
         dtype = np.float32 if self.K.dtype == np.float32 else np.float64
         return np.asarray(self.K[np.ix_(rows, cols)], dtype=dtype)
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
-        """Look the diagonal up."""
         numbers_ = self._read_numbers(A, self.K.shape[1])
         return np.asarray(self.K[numbers_, numbers_], dtype=np.float64)
 

@@ -84,7 +84,8 @@ def _are_scaled(X: np.ndarray) -> bool:
 def table_library(X: Any, *, sources: Mapping[str, Any] | None = None, scaled: bool = False) -> KernelLibrary:
     """Return a library of views of the columns of a table, one set for each source.
 
-    It is the default of the learners of kernel mixtures and sums where :func:`is_table` says that ``X`` is one.
+    It is the default of the learners of kernel mixtures and sums where ``X`` is dense and its columns do not share a
+    unit, as those of most tables.
 
     Parameters
     ----------
@@ -95,6 +96,17 @@ def table_library(X: Any, *, sources: Mapping[str, Any] | None = None, scaled: b
         From the name of each source to its columns, as :class:`OnColumns` takes them.
     scaled : bool, default=False
         Whether columns have been scaled on purpose and must not be rescaled.
+
+    Returns
+    -------
+    KernelLibrary
+        For each source a linear and a Gaussian kernel of standardised columns, both again after a power transform
+        where some columns are skewed, and a forest kernel.
+
+    See Also
+    --------
+    one_kernel_per_group : Kernels of one's own for each source.
+    ForestKernel : The last of the views.
 
     Examples
     --------

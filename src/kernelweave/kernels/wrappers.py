@@ -28,6 +28,15 @@ MAX_CENTER_ROWS = 1000  # a centre of mass is averaged over at most this many ro
 class Normalized(Kernel):
     r"""The cosine of a kernel, :math:`k(x, z) / \sqrt{k(x, x)\, k(z, z)}`; zero where a row has no length.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel to divide; its values at equal rows must not be negative.
+
+    See Also
+    --------
+    Preprocessed : Scales the columns, not the kernel.
+
     Examples
     --------
     >>> from kernelweave import Normalized, Polynomial
@@ -43,7 +52,6 @@ class Normalized(Kernel):
         require_kernel("Normalized", self.kernel)
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Bind the kernel and note the lengths of its rows."""
         bound = bind_once(self.kernel, X, rng, sample_weight)
         return BoundNormalized(bound, _inverse_lengths(bound.diag(), self.kernel), self.kernel)
 
@@ -58,29 +66,23 @@ class BoundNormalized(BoundKernel):
         self.n_rows = kernel.n_rows
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
-        """Return the block divided by both lengths."""
         return self._divide(self.kernel.block(rows, cols), self.inverse_lengths[rows], cols)
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        """Return the kernel against new rows divided by both lengths."""
         lengths = _inverse_lengths(self.kernel.diag_against(X_new), self.recipe)
         return self._divide(self.kernel.against(X_new, cols), lengths, cols)
 
     def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
-        """Divide the vectors, and the products, by the lengths."""
         lengths = self.inverse_lengths[:, None]
         return lengths[rows] * self.kernel.products(lengths * V, rows)
 
     def diag(self) -> np.ndarray:
-        """Return ones, zeros for rows without length."""
         return (self.inverse_lengths > 0).astype(self.inverse_lengths.dtype)
 
     def diag_against(self, X_new: Any) -> np.ndarray:
-        """Return ones, zeros for rows without length."""
         return (self.kernel.diag_against(X_new) > 0).astype(self.inverse_lengths.dtype)
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
-        """Restrict the kernel and its lengths."""
         return BoundNormalized(self.kernel.restrict(rows), self.inverse_lengths[rows], self.recipe)
 
     def _divide(self, values: np.ndarray, lengths: np.ndarray, cols: Rows) -> np.ndarray:
@@ -98,6 +100,12 @@ class Preprocessed(Kernel):
     transformer : scikit-learn transformer
         An unfitted copy is kept, so that later changes to it do not affect the kernel.
     kernel : Kernel
+        The kernel of the output. Columns that it names by position are those of the output.
+
+    See Also
+    --------
+    OnColumns : A kernel on some of the columns, before or after the transformer.
+    table_library : Kernels on standardised and on power-transformed columns.
 
     Examples
     --------
@@ -128,7 +136,6 @@ class Preprocessed(Kernel):
         return tags is not None and bool(tags().input_tags.allow_nan)
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Fit a clone of the transformer on ``X`` and bind the kernel to what it gives."""
         return self.bind_together([self], X, [rng], sample_weight)[0]
 
     @classmethod
@@ -139,7 +146,7 @@ class Preprocessed(Kernel):
         rngs: Sequence[np.random.Generator],
         sample_weight: np.ndarray | None = None,
     ) -> list[BoundKernel]:
-        """Bind several; a transformer that they have in common, and that draws nothing at random, is fitted once."""
+        # A transformer that they have in common, and that draws nothing at random, is fitted once.
         bound: list[BoundKernel] = []
         fitted: list[tuple[Any, Any, Any]] = []  # recipe, fitted, output
         for kernel, rng in zip(kernels, rngs, strict=True):
@@ -165,8 +172,7 @@ class Preprocessed(Kernel):
             ) from error
 
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
-        """Leave the inner recipe alone: its columns are those of the transformer's output."""
-        return self
+        return self  # the columns of the inner recipe are those of the transformer's output
 
     def _rebuild(self, own: dict[str, Any], children: dict[str, Any]) -> Self:
         rebuilt = super()._rebuild(own, children)
@@ -181,24 +187,19 @@ class _BoundInner(BoundKernel):
     kernel: BoundKernel
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
-        """Return the inner kernel's block."""
         return self.kernel.block(rows, cols)
 
     def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
-        """Return the inner kernel's products."""
         return self.kernel.products(V, rows)
 
     def diag(self) -> np.ndarray:
-        """Return the inner kernel's diagonal."""
         return self.kernel.diag()
 
     @property
     def rank(self) -> int | None:
-        """Columns of the inner kernel's factor."""
         return self.kernel.rank
 
     def factor(self) -> np.ndarray | None:
-        """Return the inner kernel's factor."""
         return self.kernel.factor()
 
 
@@ -211,20 +212,16 @@ class BoundPreprocessed(_BoundInner):
         self.n_rows = kernel.n_rows
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        """Transform the new rows, then evaluate."""
         return self.kernel.against(self._transform(X_new), cols)
 
     def diag_against(self, X_new: Any) -> np.ndarray:
-        """Transform the new rows, then evaluate."""
         return self.kernel.diag_against(self._transform(X_new))
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray] | None:
-        """Fold the inner kernel; the transformer stays as fitted."""
         folded = self.kernel.fold(coef)
         return None if folded is None else (BoundPreprocessed(self.transformer, folded[0]), folded[1])
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
-        """Restrict the inner kernel; the transformer stays as fitted."""
         return BoundPreprocessed(self.transformer, self.kernel.restrict(rows))
 
     def _transform(self, X_new: Any) -> Any:
@@ -238,6 +235,7 @@ class OnColumns(Kernel):
     Parameters
     ----------
     kernel : Kernel
+        The kernel of these columns; it knows no others.
     columns : list of str or int, str, slice
         Column names (of the frame given to ``fit``) or positions. A name that ends in ``*`` means every column with
         that prefix: ``"gene_*"``. A slice of names includes its last one, as in pandas.
@@ -245,8 +243,13 @@ class OnColumns(Kernel):
         How to treat a row in which *all* these columns are NaN. ``"center"`` puts it at the mean of the kernel's
         feature space, where it says nothing about the label; a positive semi-definite kernel stays so. Rows in which
         only some of the columns are NaN raise an error: impute them.
-    source : str, optional
-        Name of the source in reports; the columns by default.
+    source : str, default=""
+        Name of the source in reports; ``""``: the columns.
+
+    See Also
+    --------
+    one_kernel_per_group : The same kernels for each of several sources.
+    Preprocessed : A kernel on transformed columns.
 
     Examples
     --------
@@ -278,20 +281,18 @@ class OnColumns(Kernel):
         return self.missing == "center" or self.kernel.allows_missing
 
     def resolve(self, feature_names: Sequence[str] | None, n_features: int) -> Kernel:
-        """Replace names and patterns by positions; the inner recipe knows the picked columns only."""
         positions = find_positions(self.columns, feature_names, n_features)
         names = None if feature_names is None else [feature_names[i] for i in positions]
         kernel = self.kernel.resolve(names, len(positions))
         return self.replace(kernel=kernel, columns=positions, source=self.source)
 
     def replace(self, **params: Any) -> Self:
-        """Return a copy with some parameters changed; a source named after its columns follows them."""
+        # A source named after its columns follows them.
         if "columns" in params and self.source == name_columns(self.columns):
             params.setdefault("source", "")
         return super().replace(**params)
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        """Bind the kernel to the columns; find the rows that lack them."""
         positions = find_positions(self.columns, None, X.shape[1])
         selector: Any = list(positions)
         if positions == tuple(range(positions[0], positions[0] + len(positions))):
@@ -325,20 +326,16 @@ class BoundOnColumns(_BoundInner):
         self.n_rows = kernel.n_rows
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        """Pick the columns of the new rows, then evaluate."""
         return self.kernel.against(X_new[:, self.columns], cols)
 
     def diag_against(self, X_new: Any) -> np.ndarray:
-        """Pick the columns of the new rows, then evaluate."""
         return self.kernel.diag_against(X_new[:, self.columns])
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray] | None:
-        """Fold the inner kernel, which sees the same columns."""
         folded = self.kernel.fold(coef)
         return None if folded is None else (BoundOnColumns(folded[0], self.columns), folded[1])
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
-        """Restrict the inner kernel."""
         return BoundOnColumns(self.kernel.restrict(rows), self.columns)
 
 
@@ -365,25 +362,20 @@ class BoundWithMissing(BoundKernel):
         self.n_rows = len(places)
 
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
-        """Return the block; a missing row or column is an average."""
         return self._assemble(self.places[rows], self.places[cols], self.kernel.block)
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        """Evaluate new rows, which may be missing too, against bound rows."""
         part, places = self._transform_new(X_new)
         return self._assemble(places, self.places[cols], lambda rows, cols: self.kernel.against(part[rows], cols))
 
     def diag(self) -> np.ndarray:
-        """Return the diagonal; the squared length of the centre for missing rows."""
         return self._diagonal(self.places, self.kernel.diag())
 
     def diag_against(self, X_new: Any) -> np.ndarray:
-        """Return the diagonal at new rows."""
         part, places = self._transform_new(X_new)
         return self._diagonal(places, self.kernel.diag_against(part) if part.shape[0] else np.empty(0))
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
-        """Keep some rows, and those that make the centre."""
         places = self.places[rows]
         kept = np.concatenate([self.center, places[places >= 0]])
         new_places = np.full(len(places), -1)

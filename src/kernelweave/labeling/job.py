@@ -7,7 +7,7 @@ probabilities; where time is short, some of them. What was found best fills the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +19,8 @@ from .learner import OnStage
 from .problem import Problem, ReadingOptions, read_problem
 from .target import require_empty_cells
 from .tasks import TaskResult, label_classes, label_numbers
+
+BLOCK_ROWS = 2000  # that a saved model predicts at a time: fractions of a second up to seconds
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,30 @@ def learn_labels(problem: Problem, options: LabelingOptions) -> TaskResult:
                 ErrorCode.BAD_OPTION,
             )
     return label_numbers(*arguments, coverage=options.coverage)
+
+
+def fill_by_blocks(
+    model: Any, X: np.ndarray, target: str, on_rows: Callable[[int], object]
+) -> tuple[np.ndarray, dict[str, list[str]]]:
+    """Return the texts that fill the cells of all rows, and those of the appended columns by name.
+
+    Parameters
+    ----------
+    model : ClassModel or NumberModel
+    X : ndarray of shape (n_rows, n_features)
+    target : str
+    on_rows : callable
+        ``on_rows(n_done)`` before each block of rows.
+    """
+    texts: list[np.ndarray] = []
+    columns: dict[str, list[str]] = {}
+    for start in range(0, len(X), BLOCK_ROWS):
+        on_rows(start)
+        filled, extra = model.fill_cells(X[start : start + BLOCK_ROWS], target)
+        texts.append(filled)
+        for name, column in extra.items():
+            columns.setdefault(name, []).extend(column)
+    return np.concatenate(texts), columns
 
 
 def spread(texts: Sequence[str] | np.ndarray, rows: np.ndarray, elsewhere: str | None) -> np.ndarray:

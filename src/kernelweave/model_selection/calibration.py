@@ -64,33 +64,49 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         class has labelled rows. Decision values of a row that is tested repeatedly are averaged.
     min_labels : int, default=5
         Fewest labelled rows a class, at least 2: below, a probability is guesswork, and `fit` refuses.
-    unlabeled : "auto", None or a scalar, default="auto"
-        What marks an unlabelled row, as in :func:`kernelweave.labels.partition`.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row, as in :class:`~kernelweave.SSMKClassifier`.
     random_state : int, RandomState instance or None, default=None
         Seeds the splitting; the estimator has its own.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
-    estimator_ : the estimator, fitted on all rows
-    center_, unit_, slope_, offset_ : ndarray of shape (n_classes,); for two classes (1,), those of ``classes_[1]``
-        c, s, a and b.
+        The classes, sorted.
+    estimator_ : classifier
+        The estimator, fitted on all rows.
+    center_, unit_, slope_, offset_ : ndarray of shape (n_classes,)
+        The numbers c, s, a and b; for two classes of shape (1,), those of ``classes_[1]``.
     keeps_classes_ : bool
         Whether the predicted classes are those of the estimator (temperature scaling).
-    oof_rows_ : ndarray of shape (n_tested,), the labelled rows that were in a test part
-    oof_decision_ : ndarray of shape (n_tested,) or (n_tested, n_classes), their decision values
-    oof_classes_ : ndarray of shape (n_tested,), the classes that they get if scaling is fitted to the other parts
+    oof_rows_ : ndarray of shape (n_tested,)
+        The labelled rows that were in a test part.
+    oof_decision_ : ndarray of shape (n_tested,) or (n_tested, n_classes)
+        Their decision values.
+    oof_classes_ : ndarray of shape (n_tested,)
+        The classes that they get if scaling is fitted to the other parts.
+    n_features_in_ : int
+        Number of columns of ``X``; only if the estimator has it.
+    feature_names_in_ : ndarray of shape (n_features,)
+        Only if the estimator has it.
+
+    See Also
+    --------
+    ReliabilityDisplay : Draws observed shares against predicted probabilities.
+    AutoKernelClassifier : Has calibrated probabilities of its own.
+    sklearn.calibration.CalibratedClassifierCV : Where all rows are labelled.
 
     Notes
     -----
     `decision_function` gives z and `predict` the most probable class, so that the three methods never contradict one
     another. z_k is non-decreasing in the decision value of its class, so rows keep their order. Where out-of-fold
     values point the wrong way a slope is 0 or next to it, and `fit` warns. A sample weight counts as so many rows.
-    :mod:`kernelweave.model_selection.scaling` has the problems that are solved.
+    ``kernelweave.model_selection.scaling`` has the problems that are solved.
 
     References
     ----------
     J. Platt, Probabilistic outputs for support vector machines, Advances in Large Margin Classifiers, 1999.
+
     C. Guo, G. Pleiss, Y. Sun, K. Weinberger, On calibration of modern neural networks, ICML, 2017.
 
     Examples
@@ -125,7 +141,25 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, *, sample_weight: Any = None, groups: Any = None) -> SemiSupervisedCalibration:
-        """Fit the scaling to out-of-fold decision values, and the estimator on all rows."""
+        """Fit the scaling to out-of-fold decision values, and the estimator on all rows.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
+        y : array-like of shape (n_samples,)
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
+        sample_weight : array-like of shape (n_samples,), optional
+            Passed to the estimator; a weight counts as so many rows of the scaling, and rows of weight zero are ignored
+            altogether.
+        groups : array-like of shape (n_samples,), optional
+            Rows of one group are held out together.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
         part = partition(y, unlabeled=self.unlabeled)
         refuse_inner_marker(self.estimator, part, self.unlabeled, "SemiSupervisedCalibration")
         X, y, groups = utils.indexable(X, y, groups)
@@ -154,22 +188,70 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         return self
 
     def decision_function(self, X: Any) -> Floats:
-        """z of shape (n_samples,) for two classes, otherwise (n_samples, n_classes)."""
+        """Return the scaled decision values z.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            For two classes the log odds of ``classes_[1]``; else log probabilities up to a constant of the row.
+        """
         check_is_fitted(self, "estimator_")
         scaling = Scaling(self.center_, self.unit_, self.slope_, self.offset_)
         return scaling(decision_values(self.estimator_, X))
 
     def predict_proba(self, X: Any) -> Floats:
-        """Probabilities of shape (n_samples, n_classes); rows sum to one."""
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1.
+        """
         return np.exp(log_probabilities(self.decision_function(X)))
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class of each row."""
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values of ``classes_``.
+        """
         codes = most_probable(self.decision_function(X))
         return self.classes_[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Accuracy on the labelled rows."""
+        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,)
+            Labels, unlabelled rows marked as for :meth:`fit`; at least one must be given.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; all equal by default.
+
+        Returns
+        -------
+        float
+            The share of labelled rows whose class is predicted.
+        """
         check_is_fitted(self, "estimator_")
         utils.check_consistent_length(X, y, sample_weight)
         params = {} if sample_weight is None else {"sample_weight": sample_weight}

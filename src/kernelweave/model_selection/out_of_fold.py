@@ -27,9 +27,9 @@ METHODS = one_of("auto", "predict", "predict_proba", "decision_function")
 
 @dataclass(frozen=True, eq=False)
 class OutOfFold:
-    """Predictions for labelled rows by models that have not seen their labels.
+    """Predictions for labelled rows by models that have not seen their labels, as :func:`out_of_fold` returns them.
 
-    Attributes
+    Parameters
     ----------
     rows : ndarray of shape (n_tested,)
         Numbers of the labelled rows that were in a test part, ascending.
@@ -41,6 +41,21 @@ class OutOfFold:
     classes : ndarray of shape (n_classes,) or None
         The classes, in the order of the columns; None for numbers.
     method : {"predict", "predict_proba", "decision_function"}
+        What the models were asked for.
+
+    See Also
+    --------
+    out_of_fold : Makes it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import HarmonicRegressor
+    >>> from kernelweave.model_selection import out_of_fold
+    >>> X = np.arange(8.0)[:, None]
+    >>> result = out_of_fold(HarmonicRegressor(), X, np.where(X[:, 0] < 6, X[:, 0], np.nan), cv=3, random_state=0)
+    >>> result.rows, result.method, result.classes
+    (array([0, 1, 2, 3, 4, 5]), 'predict', None)
     """
 
     rows: Rows
@@ -73,14 +88,15 @@ def out_of_fold(
     Parameters
     ----------
     estimator : classifier or regressor
-        One that takes unlabelled rows by the rule of :mod:`kernelweave.model_selection.semi_supervised`, or a
+        One that takes unlabelled rows by the rule of ``kernelweave.model_selection.semi_supervised``, or a
         supervised one, which gets the labelled rows only. It is cloned.
     X : array, sparse matrix or frame of shape (n_samples, n_features)
-    y : array-like of shape (n_samples,); numbers also (n_samples, n_outputs)
-        Labels, some of them missing.
+        Labelled and unlabelled rows.
+    y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+        Labels, some of them missing; several columns of numbers only.
     cv : int, splitter, iterable of (train, test) or None, default=None
-        An int means :class:`SemiSupervisedSplit` with so many parts; None five, or as many as there are labelled rows
-        or groups of them. Of other splitters, the labelled rows of the test parts are used.
+        An int means :class:`~kernelweave.SemiSupervisedSplit` with so many parts; None five, or as many as there are
+        labelled rows or groups of them. Of other splitters, the labelled rows of the test parts are used.
     method : {"auto", "predict", "predict_proba", "decision_function"}, default="auto"
         What to ask of the models. "auto": for classes probabilities, decision values or classes, the first of these
         that the estimator has; for numbers "predict".
@@ -92,8 +108,8 @@ def out_of_fold(
         For `fit`. Rows of weight zero take no part: they are neither trained on nor tested.
     groups : array-like of shape (n_samples,), default=None
         Rows of one group are held out together.
-    unlabeled : "auto", None or a scalar, default="auto"
-        What marks an unlabelled row, as in :func:`kernelweave.labels.partition`. Without effect on numbers.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row, as in :class:`~kernelweave.SSMKClassifier`. Without effect on numbers.
     n_jobs : int or None, default=None
         Number of processes among which joblib shares the folds.
     random_state : int, RandomState instance or None, default=None
@@ -104,6 +120,11 @@ def out_of_fold(
     OutOfFold
         Rows that are never tested, such as the only labelled row of a class, are not in it. Of a row that is tested
         repeatedly, probabilities, decision values and numbers are averaged, and of classes it gets the most frequent.
+
+    See Also
+    --------
+    kernelweave.SemiSupervisedSplit : The folds.
+    sklearn.model_selection.cross_val_predict : Where all rows are labelled.
 
     Examples
     --------

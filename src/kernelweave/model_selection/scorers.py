@@ -29,15 +29,20 @@ def labeled_scorer(scoring: str | Callable[..., Any] | None = None, *, unlabeled
     scoring : str, callable or None, default=None
         A scorer name of scikit-learn; a scorer ``(estimator, X, y)``; a metric whose first argument is called
         ``y_true``, for what `predict` returns; or None for the estimator's own ``score``.
-    unlabeled : "auto", None or a scalar, default="auto"
+    unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row. "auto": NaN, None and NA; and -1, if the fitted classifier does not have
         it among its `classes_`.
 
     Returns
     -------
-    scorer : callable ``(estimator, X, y, **params)``
-        For ``scoring=`` in cross_val_score, GridSearchCV and the like. Of `params`, sample_weight and whatever
-        else has one entry a row is cut to the labelled rows.
+    callable
+        A scorer ``(estimator, X, y, **params)`` for ``scoring=`` in cross_val_score, GridSearchCV and the like. Of
+        ``params``, sample_weight and whatever else has one entry a row is cut to the labelled rows.
+
+    See Also
+    --------
+    SemiSupervisedSplit : Cross-validation whose test parts hold labelled rows only.
+    sklearn.metrics.make_scorer : Makes a scorer of a metric.
 
     Notes
     -----

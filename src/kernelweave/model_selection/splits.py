@@ -44,20 +44,27 @@ class SemiSupervisedSplit(BaseCrossValidator):
 
     Parameters
     ----------
-    n_splits, n_repeats : int, default=5 and 1
-        Number of test parts, and of repeats with another shuffle.
+    n_splits : int, default=5
+        Number of test parts.
+    n_repeats : int, default=1
+        How often all labelled rows are dealt to test parts, each time with another shuffle.
     stratify : bool, default=True
         Whether to spread classes evenly. Without effect on numbers (regression).
     target : {"auto", "classes", "numbers"}, default="auto"
         What y holds. "auto": numbers if the labelled y is continuous in scikit-learn's sense, otherwise
         classes. Say "numbers" if a regression target holds whole numbers only: -1 is then one of them.
-    unlabeled : "auto", None or a scalar, default="auto"
-        What marks an unlabelled row, as in :func:`kernelweave.labels.partition`.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row, as in :class:`~kernelweave.SSMKClassifier`.
     group_unlabeled : {"keep", "drop"}, default="keep"
         Whether unlabelled rows of held-out groups stay in the training part. "keep" estimates the error on
         groups whose rows were there without labels, "drop" that on groups never seen.
     random_state : int, RandomState instance or None, default=None
         Seeds the shuffle; an int gives the same splits in every call.
+
+    See Also
+    --------
+    labeled_scorer : A scorer for partly labelled rows.
+    sklearn.model_selection.StratifiedKFold : Where all rows are labelled.
 
     Notes
     -----
@@ -100,13 +107,41 @@ class SemiSupervisedSplit(BaseCrossValidator):
         check_parameters("SemiSupervisedSplit", vars(self), CONSTRAINTS)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
-        """Number of (train, test) pairs; the arguments are not looked at."""
+        """Return the number of pairs of training and test part.
+
+        Parameters
+        ----------
+        X, y, groups : object, optional
+            Not used; part of the interface of scikit-learn.
+
+        Returns
+        -------
+        int
+            ``n_splits * n_repeats``.
+        """
         return self.n_splits * self.n_repeats
 
     def split(self, X: Any, y: Any = None, groups: Any = None) -> Iterator[tuple[Rows, Rows]]:
-        """Row numbers of the training and the test part of each split; of X only the length matters.
+        """Row numbers of the training and the test part of each split.
 
         No group is in both parts, but for the unlabelled rows that ``group_unlabeled="keep"`` keeps.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            The rows; only their number is used.
+        y : array-like of shape (n_samples,), default=None
+            Labels, some of them missing, as ``unlabeled`` says. They must be given.
+        groups : array-like of shape (n_samples,), optional
+            Rows of one group are held out together.
+
+        Yields
+        ------
+        train : ndarray of shape (n_trained,)
+            Row numbers, ascending: all rows but those of the test part, and with ``group_unlabeled="drop"`` all of
+            other groups.
+        test : ndarray of shape (n_tested,)
+            Numbers of labelled rows.
         """
         labeled, classes, codes = self._read(y)
         utils.check_consistent_length(X, y, groups)
@@ -155,6 +190,7 @@ class SemiSupervisedSplit(BaseCrossValidator):
             A copy of y in which the rows of the test part are marked as y marks its unlabelled rows. Where y has none,
             the mark is None in an object array of classes, or NaN among numbers, so that -1 means what it meant.
         test : ndarray of shape (n_tested,)
+            Numbers of the rows whose labels are hidden.
 
         Examples
         --------

@@ -93,6 +93,7 @@ class Course(Generic[P]):
             target=self.tol,
             seconds=seconds,
             phase=self.step,
+            max_steps=self.max_iter + 1,  # the start is one
             details={"weights": weights, **count},
         )
         asked = self.callback is not None and self.callback(state)

@@ -95,7 +95,10 @@ class SolverResult:
 class FitState:
     """State passed to every callback after each step of a fit; a true return value stops the fit.
 
-    Attributes
+    Callbacks of scikit-learn (``set_callbacks``, from version 1.9 on) find it as ``metadata["state"]`` at the end of a
+    task ``"step"``.
+
+    Parameters
     ----------
     iteration : int
         Steps so far: rounds of column generation, steps over the weights of kernels, convex machines of a stage of a
@@ -111,9 +114,14 @@ class FitState:
         Time since the solver started.
     phase : str
         What led to this point, in words: ``"newton"``, ``"columns added"``, ``"annealing at 0.25"``.
-    problem, n_problems : int
-        Which of the problems that are solved one after the other it is, from 0; such as one for each class.
-    details : mapping
+    problem : int, default=0
+        Which of the problems that are solved one after the other it is, from 0; such as one for each class, or for
+        each cost along a path.
+    n_problems : int, default=1
+        How many such problems there are.
+    max_steps : int or None, default=None
+        The largest number of states of this problem; None where there is no limit.
+    details : mapping, default={}
         Further values, by method:
 
         - mixtures: ``n_columns`` in the working sets, ``tau`` (the largest score of a column), ``n_open`` (problems not
@@ -122,6 +130,10 @@ class FitState:
           (factorisations);
         - transductive machines: ``stage`` (of the cost of unlabelled rows), ``n_changed`` (slopes), ``n_solves`` and
           ``stretched`` (outputs, at the start of a stage).
+
+    See Also
+    --------
+    CertificateDisplay : Draws the course of a finished fit.
 
     Examples
     --------
@@ -143,6 +155,7 @@ class FitState:
     phase: str
     problem: int = 0
     n_problems: int = 1
+    max_steps: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
 
     @property

@@ -5,7 +5,13 @@ import pytest
 
 from kernelweave import Linear, SSMKClassifier, rbf_family
 from kernelweave.estimators.shared import progress as shown
-from kernelweave.estimators.shared.progress import fraction_done, progress, show_progress
+from kernelweave.estimators.shared.progress import (
+    RemainingTime,
+    follow_fit,
+    fraction_done,
+    number_problem,
+    show_progress,
+)
 from kernelweave.solvers.result import FitState
 
 
@@ -20,6 +26,21 @@ def state(iteration, gap, n_open=1):
         phase="columns added",
         details={"n_columns": 5, "n_open": n_open},
     )
+
+
+def describe(state):
+    return f"round {state.iteration}"
+
+
+class FakeTime:
+    """Stands for the module time."""
+
+    def __init__(self, step=0.0):
+        self.now, self.step = 0.0, step
+
+    def monotonic(self):
+        self.now += self.step
+        return self.now
 
 
 @pytest.fixture
@@ -45,10 +66,11 @@ def test_a_line_for_each_round(data, capsys):
 
 
 def test_a_line_now_and_then_where_there_is_no_terminal(capsys, monkeypatch):
-    clock = iter(range(1, 100))
-    monkeypatch.setattr(shown.time, "monotonic", lambda: 0.3 * next(clock))  # four rounds in 1.2 s
-    with progress(1, "fit", None) as hook:
+    clock = FakeTime()
+    monkeypatch.setattr(shown, "time", clock)
+    with follow_fit(1, "fit", None, describe) as hook:
         for i in range(1, 10):
+            clock.now += 0.3  # four rounds in 1.2 s
             hook(state(i, 1.0 / i))
         hook(state(10, 1e-9, n_open=0))
     lines = capsys.readouterr().err.splitlines()
@@ -59,7 +81,7 @@ def test_a_line_now_and_then_where_there_is_no_terminal(capsys, monkeypatch):
 def test_one_display_for_all_long_work(terminal, monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
     monkeypatch.setenv("TERM", "xterm")
-    with show_progress(estimate=True) as show:
+    with show_progress() as show:
         show("reading [b]", 0.0)
         show("computing", 0.5, "3 of 6 cells")
         show("computing", 1.0, "6 of 6 cells")
@@ -88,7 +110,7 @@ def test_what_is_printed_under_a_bar_stays_readable(monkeypatch, capsys):
 def test_a_bar_on_a_terminal(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
-    with progress(1, "a fit", None) as hook:
+    with follow_fit(1, "a fit", None, describe) as hook:
         hook(state(1, 1.0))
         hook(state(2, 1e-9))
     assert "a fit" in capsys.readouterr().err
@@ -97,12 +119,72 @@ def test_a_bar_on_a_terminal(monkeypatch, capsys):
 def test_without_rich_the_terminal_gets_lines(monkeypatch, capsys):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setitem(sys.modules, "rich.console", None)
-    with progress(1, "fit", None) as hook:
+    with follow_fit(1, "fit", None, describe) as hook:
         hook(state(1, 1.0))
     assert "round 1" in capsys.readouterr().err
 
 
 def test_the_users_callback_is_passed_on():
-    with progress(0, "fit", lambda s: s.iteration == 2) as hook:
+    with follow_fit(0, "fit", lambda s: s.iteration == 2, describe) as hook:
         assert hook(state(1, 1.0)) is False
         assert hook(state(2, 1.0)) is True
+
+
+@pytest.mark.parametrize("limit, expected", [(None, "0:01:30 left"), (60.0, "0:00:50 left"), (1000.0, "0:01:30 left")])
+def test_the_remaining_time_follows_the_share_and_never_exceeds_the_limit(limit, expected, monkeypatch):
+    clock = FakeTime()
+    monkeypatch.setattr(shown, "time", clock)
+    left = RemainingTime(limit, _started=0.0)
+    assert str(left) == ""
+    clock.now = 10.0
+    left.update(0.1)
+    assert str(left) == expected
+    clock.now = 12.0  # it counts down between two steps
+    assert left.seconds == pytest.approx(min(90.0, (limit or 1e9) - 10.0) - 2.0)
+    clock.now = 500.0
+    assert str(left) == ""  # it took longer than was thought
+    left.update(1.0)
+    assert str(left) == ""
+
+
+def test_nothing_is_said_of_the_time_before_something_is_known(monkeypatch):
+    clock = FakeTime()
+    monkeypatch.setattr(shown, "time", clock)
+    left = RemainingTime()
+    clock.now = 0.5
+    left.update(0.3)
+    assert left.seconds is None  # too early
+    clock.now = 50.0
+    left.update(0.0)
+    assert left.seconds is None  # nothing is done
+    left.update(0.0, seconds_left=3700.4)
+    assert str(left) == "1:01:41 left"
+
+
+def test_lines_tell_the_time_that_is_left(monkeypatch, capsys):
+    clock = FakeTime()
+    monkeypatch.setattr(shown, "time", clock)
+    with show_progress(limit=20.0) as show:
+        clock.now = 5.0
+        show("computing", 0.5, "3 of 6 cells")
+        show("computing", 0.5)
+        show("computing", 0.1)
+    assert capsys.readouterr().err.splitlines() == [
+        " 50%  computing: 3 of 6 cells, 0:00:05 left",
+        " 50%  computing: 0:00:05 left",
+        " 10%  computing: 0:00:15 left",
+    ]
+
+
+def test_without_lines_nothing_is_printed_where_there_is_no_terminal(capsys):
+    with show_progress(lines=False) as show:
+        show("computing", 0.5)
+    assert capsys.readouterr() == ("", "")
+
+
+def test_problems_count_alike_and_the_bar_does_not_go_back(capsys):
+    with follow_fit(2, "fit", None, describe) as hook:
+        for k, gap in ((0, 1.0), (0, 1e-9), (1, 1.0), (1, 1e-3), (1, 0.5)):
+            number_problem(hook, k, 2)(state(1, gap))
+    assert [line[:4] for line in capsys.readouterr().err.splitlines()] == ["  0%", " 50%", " 50%", " 75%", " 75%"]
+    assert number_problem(None, 0, 2) is None

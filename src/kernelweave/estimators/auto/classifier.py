@@ -19,7 +19,7 @@ from ...model_selection.suspects import rank_suspects
 from ...parameters import READ_LATER, is_nonnegative, require
 from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
-from ..shared.outputs import labeled_accuracy
+from ..shared.outputs import KernelClassifier
 from ..shared.records import Records
 from ..shared.sample import Sample, class_shares, class_weights, read_sample
 from .class_weights import ClassCombination, combine_classifiers, compare_supervised
@@ -79,8 +79,8 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         None: those of the labelled rows. All candidates are tested in all folds where shares are given.
     class_weight : None, "balanced" or dict, default=None
         Weights of classes, in the candidates that take them and in the weights of the mixture.
-    unlabeled : "auto" or marker, default="auto"
-        What marks an unlabelled row in ``y``. ``"auto"``: NaN, None, NA, or -1 beside at least two other classes.
+    unlabeled : "auto", None or marker, default="auto"
+        What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     n_jobs : int, optional
         Candidates that are fitted at the same time; used where there is no ``max_time``.
     callback : callable, optional
@@ -88,13 +88,14 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         return value ends the search once a candidate was tried, and what was tried so far is combined. Steps in other
         processes (``n_jobs``) are not told.
     verbose : int, default=0
-        1 shows progress.
+        1 shows a progress bar on a terminal and lines elsewhere, 2 lines.
     random_state : int, RandomState or None, default=None
         Seed of folds, and of whatever candidates draw at random.
 
     Attributes
     ----------
     classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
     members_ : list of Member
         Name, fitted model, weight and scaling of each model in the mixture.
     class_factors_ : ndarray of shape (n_classes,)
@@ -123,11 +124,19 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     objective_, certificate_ : float and Certificate
         Of the problem of the weights, minimised. Members have certificates of their own (``members_[k].model``).
     status_ : Status
+        Why the search stopped.
     n_iter_ : int
         Steps over the weights.
     n_features_in_ : int
-    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Number of columns of ``X``.
+    feature_names_in_ : ndarray of shape (n_features,)
         Only if ``X`` had names.
+
+    See Also
+    --------
+    AutoKernelRegressor : The same for numbers.
+    LeaderboardDisplay : Draws the candidates and their errors.
+    compare_learners : Compares learners without combining them.
 
     Notes
     -----
@@ -138,6 +147,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     References
     ----------
     L. Breiman. Stacked regressions. Machine Learning 24, 1996.
+
     P. Smyth, D. Wolpert. Linearly combining density estimators via stacking. Machine Learning 36, 1999.
 
     Examples
@@ -153,6 +163,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     """
 
     _constraints = AUTO_CONSTRAINTS | dict.fromkeys(("class_prior", "class_weight", "unlabeled"), READ_LATER)
+    score = KernelClassifier.score
 
     def __init__(
         self,
@@ -191,8 +202,9 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether. Candidates that take no weights do without.
         groups : array-like of shape (n_samples,), optional
@@ -201,6 +213,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         owner = type(self).__name__
@@ -231,23 +244,52 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         )
 
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return the probabilities of the classes, shape (n_samples, n_classes); rows sum to 1."""
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_classes)
+            Rows sum to 1.
+        """
         X = self._read_new_rows(X)
         return mix_probabilities(self.members_, self.class_factors_, X)
 
     def decision_function(self, X: Any) -> np.ndarray:
-        """Return log odds of ``classes_[1]`` for two classes, else log probabilities, shape (n_samples, n_classes)."""
+        """Return log odds of ``classes_[1]`` for two classes, else log probabilities.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_classes)
+            Probabilities below 1e-12 count as 1e-12.
+        """
         logs = np.log(np.maximum(self.predict_proba(X), MIN_PROBABILITY))
         return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the most probable class of each row."""
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values of ``classes_``.
+        """
         codes = self.predict_proba(X).argmax(axis=1)
         return self.classes_[codes]
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
-        return labeled_accuracy(self.predict(X), y, sample_weight, self.unlabeled, self.classes_)
 
     def predict_set(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Return which classes are in a set that holds the true one with a probability of ``coverage``.
@@ -255,7 +297,9 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
         coverage : float, default=0.9
+            Between 0 and 1.
 
         Returns
         -------
@@ -289,11 +333,12 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         n : int, default=10
+            How many.
 
         Returns
         -------
         ndarray of shape (n,)
-            All of them, where there are fewer.
+            Row numbers; all unlabelled rows, where there are fewer.
         """
         check_is_fitted(self)
         labeled = np.flatnonzero(self._is_labeled)
@@ -304,12 +349,24 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         return choose_rows_to_label(self.label_distributions_, self._points, n, labeled=labeled, random_state=0)
 
     def refit_single(self) -> Any:
-        """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
+        """Return the best single model with a certificate, fitted to all rows.
+
+        Returns
+        -------
+        estimator or None
+            A copy of ``best_estimator_`` with the names of the columns; None where no candidate has a certificate.
+        """
         check_is_fitted(self)
         return copy_with_names(self.best_estimator_, vars(self).get("feature_names_in_"))
 
     def explain(self) -> str:
-        """Return what was learned, in plain words."""
+        """Return what was learned, in plain words.
+
+        Returns
+        -------
+        str
+            A few sentences: the members, the error on held-out rows, and whether unlabelled rows helped.
+        """
         check_is_fitted(self)
         what, helped = "Share of wrong classes", self.unlabeled_helped_
         return describe(self.members_, self.error_, helped, self.leaderboard_, what, self.status_)

@@ -15,7 +15,7 @@ from ...model_selection.conformal import number_intervals
 from ...model_selection.suspects import rank_suspect_numbers
 from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
-from ..shared.outputs import labeled_r2
+from ..shared.outputs import KernelRegressor
 from ..shared.records import Records
 from ..shared.sample import Sample, read_sample
 from .frames import copy_with_names, read_columns
@@ -52,14 +52,27 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     Parameters
     ----------
     candidates : "all", "kernels" or list, default="all"
-        As in :class:`AutoKernelClassifier`; ``"all"`` adds ridge regression, a random forest and gradient boosting.
+        What is tried, as in :class:`AutoKernelClassifier`; ``"all"`` adds ridge regression, a random forest and
+        gradient boosting.
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library of the candidates that take several kernels and have none of their own, such as one of several
         sources (:func:`table_library`, :func:`one_kernel_per_group`). None: their defaults.
     combine : {"stack", "best"}, default="stack"
         ``"stack"``: the mean. ``"best"``: the candidate with the smallest squared error on held-out rows.
-    n_repeats, race, max_time, n_jobs, callback, verbose, random_state
-        As in :class:`AutoKernelClassifier`.
+    n_repeats : int, default=1
+        How often rows are dealt to five folds at most; this and what follows as in :class:`AutoKernelClassifier`.
+    race : bool, default=True
+        Whether candidates that are clearly worse than the best after two folds are left out of the others.
+    max_time : float, optional
+        Seconds; None: no limit.
+    n_jobs : int, optional
+        Candidates that are fitted at the same time; used where there is no ``max_time``.
+    callback : callable, optional
+        ``callback(state)`` before each step, with a :class:`FitState`; a true return value ends the search.
+    verbose : int, default=0
+        1 shows progress.
+    random_state : int, RandomState or None, default=None
+        Seed of folds, and of whatever candidates draw at random.
 
     Attributes
     ----------
@@ -79,6 +92,12 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     candidate_predictions_ : dict of (rows, numbers)
         As in :class:`AutoKernelClassifier`.
 
+    See Also
+    --------
+    AutoKernelClassifier : The same for classes.
+    LeaderboardDisplay : Draws the candidates and their errors.
+    compare_learners : Compares learners without combining them.
+
     References
     ----------
     L. Breiman. Stacked regressions. Machine Learning 24, 1996.
@@ -95,6 +114,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
     """
 
     _constraints = AUTO_CONSTRAINTS
+    score = KernelRegressor.score
 
     def __init__(
         self,
@@ -127,6 +147,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows.
         y : array-like of shape (n_samples,)
             Numbers; NaN, None and NA mark unlabelled rows.
         sample_weight : array-like of shape (n_samples,), optional
@@ -137,6 +158,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         Returns
         -------
         self
+            The fitted estimator.
         """
         self._check_parameters()
         sample = read_sample(self._read_rows(X, ("float64",)), partition_targets(y), sample_weight)
@@ -157,13 +179,20 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         )
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted number of each row."""
+        """Return the predicted number of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Weighted means over the members.
+        """
         X = self._read_new_rows(X)
         return mix_numbers(self.members_, X)
-
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
-        return labeled_r2(self.predict(X), y, sample_weight)
 
     def predict_interval(self, X: Any, coverage: float = 0.9) -> np.ndarray:
         """Return the ends of an interval that holds the true number with a probability of ``coverage``.
@@ -171,7 +200,9 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
         coverage : float, default=0.9
+            Between 0 and 1.
 
         Returns
         -------
@@ -200,12 +231,24 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         return list_suspects(suspects, self.oof_rows_, self._oof_targets, self.oof_predictions_, n)
 
     def refit_single(self) -> Any:
-        """Return the best single model with a certificate, fitted to all rows; None where no candidate has one."""
+        """Return the best single model with a certificate, fitted to all rows.
+
+        Returns
+        -------
+        estimator or None
+            A copy of ``best_estimator_`` with the names of the columns; None where no candidate has a certificate.
+        """
         check_is_fitted(self)
         return copy_with_names(self.best_estimator_, vars(self).get("feature_names_in_"))
 
     def explain(self) -> str:
-        """Return what was learned, in plain words."""
+        """Return what was learned, in plain words.
+
+        Returns
+        -------
+        str
+            A few sentences: the members, the error on held-out rows, and whether unlabelled rows helped.
+        """
         check_is_fitted(self)
         what, helped = "Root mean squared error", self.unlabeled_helped_
         return describe(self.members_, self.error_, helped, self.leaderboard_, what, self.status_)

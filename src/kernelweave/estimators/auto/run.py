@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from ...kernels.library import KernelLibrary
 from ...model_selection.scaling import Scaling
 from ...parameters import BOOLEAN, CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, one_of, read_options
 from ...solvers.result import FitState, SolverResult, Status
+from ..shared.callbacks import open_search
 from ..shared.progress import show_progress
 from ..shared.sample import Sample
 from .candidates import read_candidates
@@ -131,28 +131,29 @@ def run_search(
     n_labeled = sample.partition.n_labeled
     candidates = read_candidates(options.candidates, sample.X, n_labeled, options.task, options.owner, options.columns)
     repeats = [folds for _ in range(options.n_repeats) if (folds := make_folds(sample, groups, rng))]
+    n_fits = len(candidates) * (1 + sum(map(len, repeats)))
+    callback, open_task = open_search(options.callback, n_fits)
     started = time.perf_counter()
-    with show_progress(bar=options.verbose == 1) if options.verbose else nullcontext(_show_nothing) as show:
+    is_bar, lines = options.verbose == 1, options.verbose > 0
+    with show_progress(options.owner, bar=is_bar, lines=lines, limit=options.max_time) as show:
 
         def on_step(text: str, share: float) -> bool:
             show(options.owner, share, text)
-            if options.callback is None:
+            if callback is None:
                 return False
             seconds = time.perf_counter() - started
-            return bool(options.callback(replace(unknown, iteration=next(steps), seconds=seconds, phase=text)))
+            return bool(callback(replace(unknown, iteration=next(steps), seconds=seconds, phase=text)))
 
         steps, nan = itertools.count(), float("nan")
         unknown = FitState(iteration=0, objective=nan, bound=nan, gap=nan, target=0.0, seconds=0.0, phase="")
         limits: dict[str, Any] = {"max_time": options.max_time, "n_jobs": options.n_jobs, "race": options.race}
-        search = SearchOptions(options.configured, weighted, losses, weigh, **limits, on_step=on_step)
+        search = SearchOptions(
+            options.configured, weighted, losses, weigh, **limits, on_step=on_step, open_task=open_task
+        )
         with threadpool_limits(1, user_api="blas"):  # matrices are small and many: threads would wait for one another
             found = try_candidates(candidates, sample, repeats, int(rng.integers(2**31)), search)
         show(options.owner, 1.0, f"{len(found.trials)} candidates tried")
     return found
-
-
-def _show_nothing(title: str, share: float, detail: str = "") -> None:
-    """Show nothing."""
 
 
 def in_the_running(trials: Sequence[Trial], n_labeled: int) -> list[int]:

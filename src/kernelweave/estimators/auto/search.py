@@ -19,6 +19,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from ...kernels.sharing import shared_bindings
+from ..shared.callbacks import OpenTask, no_task
 from ..shared.fold_choice import clearly_better
 from ..shared.sample import Sample
 from .candidates import Candidate, configure
@@ -81,6 +82,8 @@ class SearchOptions:
         As the parameters of the estimators.
     on_step : callable
         ``on_step(text, share)`` before each step, with the share of the work that is done; a true answer stops.
+    open_task : callable
+        ``open_task(name)(estimator)`` is a context in which a fit of this name is made.
     """
 
     configured: dict[str, Any]
@@ -91,6 +94,7 @@ class SearchOptions:
     n_jobs: int | None = None
     race: bool = True
     on_step: Callable[[str, float], bool] = lambda text, share: False
+    open_task: OpenTask = no_task
 
 
 @dataclass
@@ -166,10 +170,10 @@ def try_candidates(
             if options.race:
                 state.trials = end_race(state.trials, options.losses)
             if repeats:
-                state.finish_folds(repeats[0][N_RACING_FOLDS:], 0.5)
-            for folds in repeats[1:]:
+                state.finish_folds(repeats[0][N_RACING_FOLDS:], 0.5, 0.8 if len(repeats) > 1 else 1.0)
+            for k, folds in enumerate(repeats[1:]):
                 before = options.weigh(state.trials)
-                state.finish_folds(folds, 0.8)
+                state.finish_folds(folds, *(0.8 + 0.2 * (k + end) / len(repeats[1:]) for end in (0, 1)))
                 if np.abs(options.weigh(state.trials) - before).sum() <= MAX_MOVED:
                     break
         except (KeyboardInterrupt, _InterruptedError):
@@ -227,13 +231,14 @@ class _Search:
         Outcomes come in any order, so that an interrupt loses only what is not finished; they are kept in the order of
         the candidates, since a race between equals depends on it.
         """
-        options = replace(self.options, losses=_nothing, weigh=_nothing, on_step=_nothing)  # these stay here
+        quiet = replace(self.options, losses=_nothing, weigh=_nothing, on_step=_nothing)  # these stay here
+        settings = [replace(quiet, open_task=self._open_first_tasks(each)) for each in self.candidates]
         outcomes: dict[int, Trial | str] = {}
         try:
             for k, outcome in _run_unordered(
                 self.options.n_jobs,
                 (
-                    delayed(_try_alone)(k, each, self.sample, self.first_folds, self.seed, options)
+                    delayed(_try_alone)(k, each, self.sample, self.first_folds, self.seed, settings[k])
                     for k, each in enumerate(self.candidates)
                 ),
             ):
@@ -245,8 +250,13 @@ class _Search:
                 else:
                     self.failures[self.candidates[k].name] = outcome
 
-    def finish_folds(self, folds: Sequence[Fold], share: float) -> None:
-        """Predict further folds with the candidates in the race, as far as time allows."""
+    def _open_first_tasks(self, candidate: Candidate) -> OpenTask:
+        """Return the tasks of the first fits of a candidate, by their names, so that they can be sent."""
+        names = [_name_fit(candidate), *(_name_fit(candidate, k) for k in range(len(self.first_folds)))]
+        return {name: self.options.open_task(name) for name in names}.__getitem__
+
+    def finish_folds(self, folds: Sequence[Fold], first: float, last: float) -> None:
+        """Predict further folds with the candidates in the race, as far as time allows; from one share to another."""
         for k, trial in enumerate(self.trials):
             expected = len(folds) * FOLD_SHARE * trial.fitted.seconds
             if trial.is_out or not folds or not trial.values:
@@ -254,7 +264,7 @@ class _Search:
             if not self.clock.allows(expected):
                 self.is_late = True
                 continue
-            self._report(f"cross-validating {trial.candidate.name}", share + 0.3 * k / len(self.trials))
+            self._report(f"cross-validating {trial.candidate.name}", first + (last - first) * k / len(self.trials))
             try:
                 self.trials[k] = add_folds(trial, self.sample, folds, self.options)
             except FAILURES as error:
@@ -282,16 +292,25 @@ def start_trial(
 ) -> Trial:
     """Fit a candidate to all labels; one that can stop early does so after ``max_time`` seconds."""
     estimator = configure(candidate.estimator, random_state=seed, max_time=max_time, **options.configured)
-    fitted = fit_candidate(candidate, estimator, sample, options.weighted)
+    around = options.open_task(_name_fit(candidate))
+    fitted = fit_candidate(candidate, estimator, sample, options.weighted, around)
     return Trial(fitted, seconds=fitted.seconds)
 
 
 def add_folds(trial: Trial, sample: Sample, folds: Sequence[Fold], options: SearchOptions) -> Trial:
     """Predict the rows of some folds."""
     started = time.perf_counter()
-    values = tuple((held, hold_out(trial.fitted, sample, held, options.weighted)) for held in folds)
+    values = []
+    for k, held in enumerate(folds, start=len(trial.values)):
+        around = options.open_task(_name_fit(trial.candidate, k))
+        values.append((held, hold_out(trial.fitted, sample, held, options.weighted, around)))
     seconds = trial.seconds + time.perf_counter() - started
-    return replace(trial, values=trial.values + values, seconds=seconds)
+    return replace(trial, values=(*trial.values, *values), seconds=seconds)
+
+
+def _name_fit(candidate: Candidate, fold: int | None = None) -> str:
+    """Return the name of the fit of a candidate to all labels, or in a fold."""
+    return f"{candidate.name}, {'all labels' if fold is None else f'fold {fold + 1}'}"
 
 
 def end_race(trials: Sequence[Trial], losses: Callable[[np.ndarray, np.ndarray], np.ndarray]) -> list[Trial]:

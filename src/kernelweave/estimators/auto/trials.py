@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +24,7 @@ from ...labels import Partition, TargetPartition
 from ...model_selection import SemiSupervisedSplit
 from ...model_selection.calibration import decision_values
 from ...model_selection.semi_supervised import takes_unlabeled, write_labels
+from ..shared.callbacks import Around
 from ..shared.sample import Sample
 from .candidates import MIN_LEFT_OUT, Candidate, final_model, fix_choices
 from .frames import Columns, name_rows
@@ -59,7 +60,9 @@ class Fitted:
     seconds: float
 
 
-def fit_candidate(candidate: Candidate, estimator: Any, sample: Sample, weighted: bool) -> Fitted:
+def fit_candidate(
+    candidate: Candidate, estimator: Any, sample: Sample, weighted: bool, around: Around = nullcontext
+) -> Fitted:
     """Fit an estimator to all labels.
 
     Where labels are few, folds choose anew what the estimator leaves open: choices that have seen the held-out labels
@@ -67,20 +70,28 @@ def fit_candidate(candidate: Candidate, estimator: Any, sample: Sample, weighted
     """
     started = time.perf_counter()
     fixed = clone(estimator)
-    found = fit_hidden(estimator, sample, np.empty(0, dtype=np.intp), weighted, candidate.columns)
+    found = fit_hidden(estimator, sample, np.empty(0, dtype=np.intp), weighted, candidate.columns, around)
     if sample.partition.n_labeled > MAX_NESTED_LABELS:
         fixed = fix_choices(found, count_fewest(sample.partition))
     return Fitted(candidate, final_model(found), fixed, time.perf_counter() - started)
 
 
-def hold_out(fitted: Fitted, sample: Sample, held: np.ndarray, weighted: bool) -> np.ndarray:
+def hold_out(
+    fitted: Fitted, sample: Sample, held: np.ndarray, weighted: bool, around: Around = nullcontext
+) -> np.ndarray:
     """Return the outputs at labelled rows, by their places among these, of a model to which they are unlabelled."""
     rows, columns = sample.partition.labeled[held], fitted.candidate.columns
-    return outputs(fit_hidden(clone(fitted.fixed), sample, rows, weighted, columns), sample.X[rows], columns)
+    found = fit_hidden(clone(fitted.fixed), sample, rows, weighted, columns, around)
+    return outputs(found, sample.X[rows], columns)
 
 
 def fit_hidden(
-    estimator: Any, sample: Sample, hidden: np.ndarray, weighted: bool, columns: Columns | None = None
+    estimator: Any,
+    sample: Sample,
+    hidden: np.ndarray,
+    weighted: bool,
+    columns: Columns | None = None,
+    around: Around = nullcontext,
 ) -> Any:
     """Fit an estimator, which is changed by it, to all rows but without the labels of some; no word is printed.
 
@@ -94,6 +105,8 @@ def fit_hidden(
         Whether rows have weights; learners that take none do without.
     columns : Columns, optional
         The frame that the estimator is fitted to.
+    around : callable
+        ``around(estimator)`` is a context in which it is fitted.
     """
     written = write_labels(estimator, sample.partition)
     if takes_unlabeled(estimator):
@@ -104,7 +117,8 @@ def fit_hidden(
     X = name_rows(sample.X if len(rows) == sample.n_rows else sample.X[rows], columns)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return estimator.fit(X, y, **weight_arguments(estimator, sample.weight[rows] if weighted else None))
+        with around(estimator):
+            return estimator.fit(X, y, **weight_arguments(estimator, sample.weight[rows] if weighted else None))
 
 
 def weight_arguments(estimator: Any, weight: np.ndarray | None) -> dict[str, np.ndarray]:

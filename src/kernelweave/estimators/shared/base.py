@@ -18,6 +18,7 @@ from ...kernels.library import KernelLibrary
 from ...kernels.short_text import short_lists, short_repr
 from ...parameters import Constraint, check_parameters
 from ...solvers.result import Status
+from .callbacks import CallbackSupport, with_tasks
 from .fit_html import describe_fit
 from .sample import Rows, Sample
 
@@ -25,7 +26,7 @@ RECIPES = ("kernels", "kernel", "extra_kernels")  # parameters that hold recipes
 FLOATS = ("float64", "float32")
 
 
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(BaseEstimator, CallbackSupport):
     """An estimator whose ``kernels`` parameter holds recipes.
 
     Recipes are immutable, so ``set_params(kernels__rbf__gamma=…)`` puts a changed copy in their place: recipes shared
@@ -34,6 +35,11 @@ class KernelEstimator(BaseEstimator):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}  # of every parameter, by name
     _takes_unlabeled: ClassVar[bool] = True  # whether fit reads rows without a label; model_selection asks
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if "fit" in cls.__dict__:
+            cls.fit = with_tasks(cls.fit)
 
     @property
     def status_(self) -> Status:
@@ -45,6 +51,16 @@ class KernelEstimator(BaseEstimator):
         """Return the parameters, those of nested recipes under ``kernels__name__parameter``.
 
         The kernels of a list have the names that a :class:`KernelLibrary` gives them.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to list the parameters of nested recipes and estimators, too.
+
+        Returns
+        -------
+        dict
+            Values by name.
         """
         params = super().get_params(deep)
         for name in RECIPES if deep else ():
@@ -58,6 +74,16 @@ class KernelEstimator(BaseEstimator):
         """Set parameters, those of nested recipes by ``kernels__name__parameter``.
 
         A list of kernels of which one is changed becomes a :class:`KernelLibrary`.
+
+        Parameters
+        ----------
+        **params : dict
+            New values by name, with the names of :meth:`get_params`.
+
+        Returns
+        -------
+        self
+            The estimator.
         """
         own = self.get_params(deep=False)
         changes: dict[str, dict[str, Any]] = {}
@@ -122,8 +148,13 @@ class KernelEstimator(BaseEstimator):
         check_parameters(type(self).__name__, self._parameters(), self._constraints)
 
     def _parameters(self) -> dict[str, Any]:
-        """Return the value of every declared parameter, those too that a subclass fixes."""
-        return {name: getattr(self, name) for name in self._constraints}
+        """Return the value of every declared parameter, those too that a subclass fixes.
+
+        In a fit with callbacks of scikit-learn, ``callback`` calls them, too.
+        """
+        params = {name: getattr(self, name) for name in self._constraints}
+        tasks = vars(self).get("_fit_tasks")
+        return params if tasks is None else params | tasks.as_parameter()
 
     def _rng(self) -> np.random.Generator:
         return random_generator(self.random_state)

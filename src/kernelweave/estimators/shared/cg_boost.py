@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -47,7 +47,7 @@ def bind_columns(params: Mapping[str, Any], sample: Sample, rng: np.random.Gener
 
 def fit_columns(
     columns: BoundColumns,
-    problems: Iterable[Sequence[MarginRows]],
+    problems: Sequence[Sequence[MarginRows]],
     options: MixtureOptions,
     validation: Validation | None = None,
     *,
@@ -58,7 +58,7 @@ def fit_columns(
     Parameters
     ----------
     columns : BoundColumns
-    problems : iterable of sequences of MarginRows
+    problems : sequence of sequences of MarginRows
         For each fit the margins of each output.
     options : MixtureOptions
     validation : Validation, optional
@@ -66,7 +66,8 @@ def fit_columns(
         Whether not to warn of fits that are not within the tolerance.
     """
     path, fits = MixturePath(columns.bound, columns.centers, options, validation), []
-    for stated in problems:
+    for k, stated in enumerate(problems):
+        path.place = (k, len(problems))
         fits.append(path.solve(stated))
         if not quiet:
             warn_unless_converged(fits[-1].results, options.tol, REMEDIES)

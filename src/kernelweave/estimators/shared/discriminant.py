@@ -28,7 +28,7 @@ from .composite import KernelWeights, composite_expansion, require_definite, wei
 from .in_sample import outputs_at_rows
 from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
-from .progress import announce
+from .progress import Hook, announce, follow_fit, number_problem
 from .sample import Sample
 from .scatter import Scatter, pool_kernels
 from .stacked_kernels import stack_kernels
@@ -173,12 +173,15 @@ def fit_discriminant(bound: BoundLibrary, sample: Sample, options: DiscriminantO
 def _solve(scatter: Scatter, options: DiscriminantOptions) -> tuple[DiscriminantResult, bool]:
     """Return the solution with learned weights or that with equal ones, and whether it is the latter."""
     stack = scatter.plain_stack if options.scatter == "within" else scatter.stack
-    if options.weighting == "uniform":
-        return _solve_uniform(stack, scatter, options), True
-    learned = _solve_on(stack, scatter, options)
-    if options.weighting == "learned" or learned.status is Status.CALLBACK:
-        return learned, False
-    uniform = _solve_uniform(stack, scatter, options)
+    with follow_fit(options.verbose, options.owner, options.callback, _describe_step) as hook:
+        if options.weighting == "uniform":
+            return _solve_uniform(stack, scatter, options, hook), True
+        if options.weighting == "learned":
+            return _solve_on(stack, scatter, options, hook), False
+        learned = _solve_on(stack, scatter, options, number_problem(hook, 0, 2))
+        if learned.status is Status.CALLBACK:
+            return learned, False
+        uniform = _solve_uniform(stack, scatter, options, number_problem(hook, 1, 2))
     by_learned, by_uniform = (
         scatter.left_out_errors(*_read_regression(result, scatter, options)) for result in (learned, uniform)
     )
@@ -196,7 +199,9 @@ def _solve(scatter: Scatter, options: DiscriminantOptions) -> tuple[Discriminant
     return replace(chosen, n_cholesky=learned.n_cholesky + uniform.n_cholesky), is_uniform
 
 
-def _solve_uniform(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
+def _solve_uniform(
+    stack: KernelStack, scatter: Scatter, options: DiscriminantOptions, hook: Hook | None
+) -> DiscriminantResult:
     """Return the solution with equal weights, as if they had been learned.
 
     The weight beside which a ridge is learned is that of each kernel: a small ridge, for kernels of which all are of
@@ -205,25 +210,23 @@ def _solve_uniform(stack: KernelStack, scatter: Scatter, options: DiscriminantOp
     """
     n_kernels, n_unlabeled = len(stack), scatter.sample.partition.n_unlabeled
     n_pooled = n_kernels if options.ridge is not None or n_unlabeled else 1
-    result = _solve_on(pool_kernels(stack, n_pooled), scatter, options)
+    result = _solve_on(pool_kernels(stack, n_pooled), scatter, options, hook)
     return replace(result, x=np.append(result.x[:-1], np.repeat(result.x[-1] / n_pooled, n_kernels)))
 
 
-def _solve_on(stack: KernelStack, scatter: Scatter, options: DiscriminantOptions) -> DiscriminantResult:
-    def on_step(state: FitState) -> bool:
-        if options.verbose:
-            announce(
-                f"{options.owner}: step {state.iteration}, objective {state.objective:.6g}, relative gap "
-                f"{state.relative_gap:.2e}, {state.seconds:.1f} s"
-            )
-        return bool(options.callback(state)) if options.callback is not None else False
-
-    limits: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "callback": on_step}
+def _solve_on(
+    stack: KernelStack, scatter: Scatter, options: DiscriminantOptions, hook: Hook | None
+) -> DiscriminantResult:
+    limits: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "callback": hook}
     if options.scatter == "within":
         assert options.ridge is not None
         return solve_within_scatter(stack, scatter.signs(), ridge=options.ridge, **limits)
     solve = solve_matrix_fractional if options.formulation == "exact" else solve_joint_lmi
     return solve(stack, scatter.H, ridge=None if options.ridge is None else scatter.stretch * options.ridge, **limits)
+
+
+def _describe_step(state: FitState) -> str:
+    return f"step {state.iteration}, objective {state.objective:.6g}, relative gap {state.relative_gap:.2e}"
 
 
 def _find_directions(

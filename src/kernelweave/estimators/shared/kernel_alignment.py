@@ -115,10 +115,20 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
     """A transformer whose features have the learned kernel as inner products."""
 
     def transform(self, X: Any) -> np.ndarray:
-        """Return features whose inner products are the learned kernel, shape (n_samples, n_features_out).
+        """Return features whose inner products are the learned kernel.
 
         Vectors without weight are left out. Whole kernels have at most as many features as labelled rows: their inner
         products are exact where one of the two rows is labelled, and a Nystroem approximation elsewhere.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to transform; training rows are treated as new ones.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_features_out)
+            The features, in the precision of ``X``.
         """
         X = self._read_new_rows(X)
         out = np.empty((X.shape[0], self.n_features_out_), dtype=X.dtype)
@@ -132,13 +142,37 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
         return out
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Return the names of the features."""
+        """Return the names of the features: the name of the class in lower case, and a number.
+
+        Parameters
+        ----------
+        input_features : array-like of str, optional
+            Not used; part of the interface of scikit-learn.
+
+        Returns
+        -------
+        ndarray of str
+            One name for each column of :meth:`transform`.
+        """
         check_is_fitted(self)
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{k}" for k in range(self.n_features_out_)], dtype=object)
 
     def keep_kernel(self, sample: Sample, fit: KernelFit) -> Self:
-        """Keep a kernel that was learned from a sample by the design of this learner; all that ``fit`` keeps."""
+        """Keep a kernel that was learned from a sample by the design of this learner; all that ``fit`` keeps.
+
+        Parameters
+        ----------
+        sample : Sample
+            The rows and labels that it was learned from.
+        fit : KernelFit
+            The kernel, its weights and how they were found.
+
+        Returns
+        -------
+        self
+            The fitted learner.
+        """
         return self._keep(sample, fit.library, fit, _features=fit.features)
 
     def __sklearn_tags__(self) -> Tags:

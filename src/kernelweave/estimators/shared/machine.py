@@ -10,8 +10,7 @@ with weights of norm 1, learned or equal, shared by the machines of all outputs 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,7 +27,7 @@ from .composite import composite_expansion, duals_by_row, require_definite, weig
 from .memory import require_stack_memory
 from .outcome import Outcome, summarize, warn_unless_converged
 from .problems import ClassProblem, NumberProblem
-from .progress import announce
+from .progress import Hook, follow_fit, number_problem
 from .records import NamedNumbers, Records
 from .sample import Sample
 from .stacked_kernels import StackedKernels, stack_kernels
@@ -164,10 +163,9 @@ def fit_machine(
     constant = None if C is None else problem.constant(ALL)
     duals = [each.dual(squared=squared, at=constant) for each in margins]
     parts = [[dual] for dual in duals] if options.has_own_weights else [duals]
-    results = []
-    for k, part in enumerate(parts):
-        report = partial(report_step, options, k, len(parts))
-        results.append(learn_weights(stack, part, ridge, options, report))
+    with follow_fit(options.verbose, options.owner, options.callback, _describe_step) as hook:
+        hooks = [number_problem(hook, k, len(parts)) for k in range(len(parts))]
+        results = [learn_weights(stack, part, ridge, options, hooks[k]) for k, part in enumerate(parts)]
     proven = all(result.certificate.kind == "duality gap" for result in results)
     require_definite(options.owner, np.array([r.x for r in results]), stack, bound, stacked.rounding, proven)
     x = np.zeros((sample.n_rows, len(duals)))
@@ -201,7 +199,7 @@ def learn_weights(
     problems: Sequence[DualProblem],
     ridge: np.ndarray,
     options: MachineOptions,
-    callback: Callable[[FitState], bool],
+    callback: Hook | None,
 ) -> WeightsResult:
     """Solve machines that share the weights of their kernels."""
     if options.weighting == "uniform":
@@ -218,15 +216,11 @@ def learn_weights(
     )
 
 
-def report_step(options: MachineOptions, problem: int, n_problems: int, state: FitState) -> bool:
-    """Print a step over the weights of one of several problems, and ask the callback whether to stop."""
-    state = replace(state, problem=problem, n_problems=n_problems)
-    if options.verbose:
-        announce(
-            f"{options.owner}: step {state.iteration}, {np.count_nonzero(state.details['weights'])} kernels, "
-            f"objective {state.objective:.6g}, relative gap {state.relative_gap:.2e}, {state.seconds:.1f} s"
-        )
-    return options.callback is not None and bool(options.callback(state))
+def _describe_step(state: FitState) -> str:
+    return (
+        f"step {state.iteration}, {np.count_nonzero(state.details['weights'])} kernels, objective "
+        f"{state.objective:.6g}, relative gap {state.relative_gap:.2e}"
+    )
 
 
 def train_with_equal_weights(

@@ -39,7 +39,7 @@ from .centers import Centers
 from .early_stopping import Validation, ValidationCurve
 from .formulation import TOLERANCES, Formulation, diagonals
 from .outcome import summarize, warn_unless_converged
-from .progress import announce, progress
+from .progress import announce, follow_fit, number_problem
 from .records import Records
 
 SCALE_ADVICE = "Scale the features or lower C, or accept the certified gap."
@@ -160,6 +160,8 @@ class MixturePath:
     ----------
     masters : list of Master
         The restricted problems of the last fit, from which the next one starts; none: it starts without columns.
+    place : (int, int)
+        Which fit is the next one, and of how many; callbacks are told.
     """
 
     def __init__(
@@ -177,6 +179,7 @@ class MixturePath:
         scale = options.formulation.scales(bound, self.labeled, sample.weight, options.column_scale)
         self.scale = np.where(np.tile(centers.is_center, n_kernels), scale, np.inf)
         self.masters: list[Master] = []
+        self.place = (0, 1)
 
     def solve(self, problems: Sequence[MarginRows]) -> MixtureFit:
         """Fit the mixture for the margins of each output; the caller warns if need be."""
@@ -193,10 +196,11 @@ class MixturePath:
     def solve_columns(self, problems: Sequence[MarginRows]) -> list[ColumnResult]:
         """Return the columns of each output, and their coefficients, for its margins."""
         self._set_problems(problems)
-        options, curve, callback = self.options, None, self.options.callback
+        options, curve = self.options, None
+        callback: Any = number_problem(options.callback, *self.place)
         if self.validation is not None:
             callback = curve = ValidationCurve(self.bound, self.validation, self._means, self.scale, callback)
-        with progress(options.verbose, options.owner, callback) as hook:
+        with follow_fit(options.verbose, options.owner, callback, _describe_round, max_time=options.max_time) as hook:
             try:
                 results = generate_columns(
                     self.masters,
@@ -305,6 +309,13 @@ class MixturePath:
             status = Status.PRECISION
         certificate = Certificate(gap, objective, result.certificate.kind, scope=self.scope)
         return replace(result, objective=objective, certificate=certificate, status=status)
+
+
+def _describe_round(state: FitState) -> str:
+    return (
+        f"round {state.iteration}, {state.details['n_columns']} columns, objective {state.objective:.6g}, relative gap "
+        f"{state.relative_gap:.2e}"
+    )
 
 
 def kernel_usage(expansion: KernelExpansion, library: BoundLibrary, penalties: np.ndarray) -> Records:

@@ -34,6 +34,7 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
         split : bool, default=False
             Whether to return what each kernel of the library adds. The parts sum to the whole over axis 1; the
             intercept is shared equally among the kernels in use.
@@ -48,12 +49,38 @@ class KernelClassifier(ClassifierMixin, KernelEstimator):
         return values[..., 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """Return the predicted class of each row."""
+        """Return the predicted class of each row.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Values of ``classes_``: for two classes by the sign of the decision value, else the one with the largest.
+        """
         codes = choose_classes(self._outputs(X))
         return self.classes_[codes]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored."""
+        """Return the accuracy on the labelled rows of ``X``; unlabelled rows are ignored.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,)
+            Labels, unlabelled rows marked as for :meth:`fit`; at least one must be given.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; all equal by default.
+
+        Returns
+        -------
+        float
+            The share of labelled rows whose class is predicted.
+        """
         return labeled_accuracy(self.predict(X), y, sample_weight, self.unlabeled, self.classes_)
 
 
@@ -61,15 +88,41 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
     """A regressor whose model is an expansion with one output for each number that a row has."""
 
     def predict(self, X: Any, split: bool = False) -> np.ndarray:
-        """Return the predicted number of each row; with ``split`` what each kernel adds, on axis 1.
+        """Return the predicted number of each row.
 
-        Where ``y`` had several columns, so has the prediction, on the last axis.
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+        split : bool, default=False
+            Whether to return what each kernel of the library adds. The parts sum to the whole over axis 1; the
+            intercept is shared equally among the kernels in use.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,) or (n_samples, n_outputs)
+            The numbers, in as many columns as ``y`` had; with ``split`` an axis of length ``n_kernels`` comes second.
         """
         values = self._outputs(X, split)
         return values[..., 0] if values.shape[-1] == 1 else values
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored."""
+        """Return the coefficient of determination on the labelled rows of ``X``; unlabelled rows are ignored.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Rows to predict.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Numbers; NaN, None and NA mark unlabelled rows. At least one must be given.
+        sample_weight : array-like of shape (n_samples,), optional
+            Weights of the rows; all equal by default.
+
+        Returns
+        -------
+        float
+            At most 1; 0 for a model that always predicts the mean of ``y``.
+        """
         return labeled_r2(self.predict(X), y, sample_weight)
 
 

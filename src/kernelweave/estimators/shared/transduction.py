@@ -37,7 +37,7 @@ from .machine import (
 from .memory import require_stack_memory
 from .outcome import summarize, warn_unless_converged
 from .outputs import choose_classes, transduce_classes
-from .progress import announce
+from .progress import Hook, follow_fit
 from .sample import Sample, class_weights
 from .share_estimate import ShareEstimate, estimate_shares
 from .stacked_kernels import StackedKernels, stack_kernels
@@ -145,7 +145,8 @@ def fit_transduction(
     if is_balanced(known, options) and options.shares is None:
         warn_of_other_shares(estimate_unlabeled_shares(stacked, sample.weight, known, setting), known, options)
     starts = rng.exponential(size=(options.n_restarts, known.n_labeled))
-    results = train(known, setting, supervised=supervised, starts=starts, on_step=partial(report_step, machine))
+    with follow_fit(machine.verbose, machine.owner, machine.callback, _describe_step, measure=_stages_done) as hook:
+        results = train(known, setting, supervised=supervised, starts=starts, on_step=hook)
     weights = np.array([result.x for result in results])
     stack = KernelStack(stacked.members, stacked.scales)
     require_definite(machine.owner, weights, stack, bound, stacked.rounding)
@@ -311,7 +312,7 @@ def train_machines(
     *,
     supervised: bool = False,
     starts: np.ndarray | tuple[()] = (),
-    on_step: Callable[[FitState], bool] | None = None,
+    on_step: Hook | None = None,
 ) -> list[TransductionResult]:
     """Train the machines; without unlabelled rows and balance if supervised.
 
@@ -347,7 +348,7 @@ def train_machines(
     parts = [[machine] for machine in machines] if options.machine.has_own_weights else [machines]
     results = []
     for k, part in enumerate(parts):
-        report = None if on_step is None else partial(report_problem, on_step, k, len(parts))
+        report = None if on_step is None else partial(report_problem, on_step, k, len(parts), 1 + len(starts))
         results.append(best_descent(stack, part, options, starts, report))
     return results
 
@@ -367,7 +368,7 @@ def best_descent(
     machines: list[TransductiveMachine],
     options: TransductionOptions,
     starts: np.ndarray | tuple[()],
-    on_step: Callable[[FitState], bool] | None,
+    on_step: Hook | None,
 ) -> TransductionResult:
     """Return the best of several descents of machines that share their weights."""
     machine = options.machine
@@ -402,19 +403,22 @@ def best_descent(
     return replace(best, n_solves=sum(result.n_solves for result in results))
 
 
-def report_problem(on_step: Callable[[FitState], bool], problem: int, n_problems: int, state: FitState) -> bool:
-    """Pass a state on, with the number of the problem that it belongs to."""
-    return on_step(replace(state, problem=problem, n_problems=n_problems))
+def report_problem(on_step: Hook, problem: int, n_problems: int, n_descents: int, state: FitState) -> object:
+    """Pass a state on, with the number of the problem that it belongs to; its descents share a limit of steps."""
+    max_steps = None if state.max_steps is None else n_descents * state.max_steps
+    return on_step(replace(state, problem=problem, n_problems=n_problems, max_steps=max_steps))
 
 
-def report_step(options: MachineOptions, state: FitState) -> bool:
-    """Print a step of the descents whose best is kept, and ask the callback whether to stop."""
-    if options.verbose:
-        announce(
-            f"{options.owner}: {state.phase}, step {state.iteration}, objective "
-            f"{state.objective:.6g}, {state.details['n_changed']} slopes changed, {state.seconds:.1f} s"
-        )
-    return options.callback is not None and bool(options.callback(state))
+def _describe_step(state: FitState) -> str:
+    return (
+        f"{state.phase}, step {state.iteration}, objective {state.objective:.6g}, {state.details['n_changed']} slopes "
+        "changed"
+    )
+
+
+def _stages_done(state: FitState) -> float:
+    """Return the share of the stages that are done before that of a state."""
+    return STAGES.index(state.details["stage"]) / len(STAGES)
 
 
 def transductive_expansion(

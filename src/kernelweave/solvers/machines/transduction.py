@@ -235,7 +235,7 @@ def solve_transduction(
             nonlocal stopped
             record |= {"stage": stage, "n_solves": n_solves, "seconds": time.perf_counter() - begun}
             record["stretched"] = stretched and record["iteration"] == 1
-            stopped = callback is not None and bool(callback(_make_state(record, tol)))
+            stopped = callback is not None and bool(callback(_make_state(record, tol, len(stages) * max_iter)))
             return stopped
 
         begin = _add_objective(staged, point, stretch=True)
@@ -261,7 +261,7 @@ def solve_transduction(
     )
 
 
-def _make_state(record: dict[str, Any], tol: float) -> FitState:
+def _make_state(record: dict[str, Any], tol: float, max_steps: int) -> FitState:
     """Return what a callback sees of a record of the history."""
     return FitState(
         iteration=record["iteration"],
@@ -271,6 +271,7 @@ def _make_state(record: dict[str, Any], tol: float) -> FitState:
         target=tol,
         seconds=record["seconds"],
         phase=f"annealing at {record['stage']:.3g}",
+        max_steps=max_steps,
         details={name: record[name] for name in ("stage", "n_changed", "n_solves", "stretched")},
     )
 
