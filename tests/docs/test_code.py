@@ -11,7 +11,7 @@ from docs.pages import DOCS, ROOT, python_blocks, sources
 
 pytestmark = pytest.mark.docs
 
-PAGES = [page for page in sources() if page not in ("contributing",) and python_blocks(page)]
+PAGES = [page for page in sources() if python_blocks(page)]
 SCRIPTS = sorted((DOCS / "scripts").glob("*.py"))
 # These two have no types of their own; what they return is Any, as for every user of them.
 UNTYPED = "[mypy]\nstrict = true\n[mypy-sklearn.*,pandas.*]\nignore_missing_imports = true\n"
