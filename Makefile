@@ -1,7 +1,8 @@
 # Needs make and Python >= 3.11; everything else goes into .venv. Another interpreter: make PYTHON=python3.12 test
 PYTHON ?= python3
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all test-lowest test-processors test-other-processor lint format wheel-check clean
+.PHONY: help demo test test-all test-lowest test-processors test-other-processor lint format docs wheel-check \
+	release-check clean
 
 # All paths are relative and tools run as `python -m`, so that a folder name with spaces does no harm.
 PY := .venv/bin/python
@@ -10,6 +11,8 @@ PIP = $(PY) -m pip -q --disable-pip-version-check
 HERE := $(shell pwd | cksum | cut -d ' ' -f 1)
 INSTALLED := .venv/installed-$(HERE)
 INSTALLED_TEST := .venv/installed-test-$(HERE)
+INSTALLED_DOCS := .venv/installed-docs-$(HERE)
+INSTALLED_RELEASE := .venv/installed-release-$(HERE)
 PYTEST = $(PY) -m pytest -n auto --maxprocesses=8 --durations=10 --durations-min=5
 
 # The lowest versions that pyproject.toml allows have an environment of their own. They have wheels for the lowest
@@ -19,9 +22,9 @@ test-lowest $(LOWEST): PY := .venv-lowest/bin/python
 test-lowest $(LOWEST): PYTHON := $(shell python3.11 -c 'print("python3.11")' 2>/dev/null || echo "$(PYTHON)")
 
 # One thread for each test process: the processes already share the cores.
-test test-all test-lowest: export OPENBLAS_NUM_THREADS = 1
-test test-all test-lowest: export OMP_NUM_THREADS = 1
-test test-all test-lowest: export MKL_NUM_THREADS = 1
+test test-all test-lowest docs: export OPENBLAS_NUM_THREADS = 1
+test test-all test-lowest docs: export OMP_NUM_THREADS = 1
+test test-all test-lowest docs: export MKL_NUM_THREADS = 1
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-20s %s\n", $$1, $$2 }' Makefile
@@ -32,8 +35,8 @@ demo: $(INSTALLED) ## install, and fill in the labels of scikit-learn's digits f
 test: $(INSTALLED_TEST) ## install, and run the tests (but those marked slow)
 	$(PYTEST)
 
-test-all: $(INSTALLED_TEST) ## run all tests
-	$(PYTEST) -m ""
+test-all: $(INSTALLED_TEST) ## run all tests (but those of the documentation)
+	$(PYTEST) -m "not docs"
 
 test-lowest: $(LOWEST) ## run the tests with the lowest versions that pyproject.toml allows
 	$(PYTEST)
@@ -60,6 +63,11 @@ format: $(INSTALLED_TEST) ## put the code into the house format
 	$(PY) -m ruff check --fix .
 	$(PY) -m ruff format .
 
+docs: $(INSTALLED_DOCS) ## build the documentation into docs/_build/html, and check it (no network is needed)
+	$(PY) -m sphinx -W --keep-going -q -b html -d docs/_build/doctrees docs docs/_build/html
+	$(PYTEST) -m docs tests/docs
+	@echo "open docs/_build/html/index.html"
+
 wheel-check: $(INSTALLED_TEST) ## build the wheel, install it elsewhere, run the README's first example and a user's walk
 	rm -rf dist
 	$(PIP) wheel --no-deps --wheel-dir dist .
@@ -76,8 +84,11 @@ wheel-check: $(INSTALLED_TEST) ## build the wheel, install it elsewhere, run the
 	"$$scratch/venv/bin/python" -m pip -q --disable-pip-version-check install --no-compile "$$wheel[cli,io,report]"; \
 	cd "$$root"; KERNELWEAVE_COMMAND="$$scratch/venv/bin/kernelweave" $(PY) -m pytest -q -m walk tests/test_walk.py
 
+release-check: $(INSTALLED_RELEASE) ## build wheel and sdist twice, compare their bytes, check them, run tests of the sdist
+	$(PY) .ci/release.py
+
 clean: ## remove everything that make has made
-	rm -rf .venv .venv-lowest dist .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-lowest dist docs/_build docs/gallery docs/api/generated docs/figures/drawn .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples benchmarks .ci -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv/bin/python .venv-lowest/bin/python: %/bin/python:
@@ -93,6 +104,14 @@ $(INSTALLED): pyproject.toml | $(PY)
 
 $(INSTALLED_TEST): pyproject.toml | $(PY)
 	$(PIP) install -e ".[test]"
+	@touch $@
+
+$(INSTALLED_DOCS): pyproject.toml | $(PY)
+	$(PIP) install -e ".[docs,test]"
+	@touch $@
+
+$(INSTALLED_RELEASE): pyproject.toml | $(PY)
+	$(PIP) install -e ".[release,test]"
 	@touch $@
 
 $(LOWEST): pyproject.toml .ci/lowest.py | .venv-lowest/bin/python
