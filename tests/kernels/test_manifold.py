@@ -495,10 +495,6 @@ def test_a_family_is_the_product_of_its_lists():
     assert len(family) == 2 * 2 * 2 * 2
     assert family[:2] == [ManifoldKernel(RBF(), 20, 2, ratio, metric="cosine") for ratio in (1.0, 9.0)]
     assert manifold_family() == manifold_family(RBF())
+    assert manifold_family(RBF(), 10.0, 6, 1) == [ManifoldKernel(RBF(), 6, 1, 10.0)]
     assert family[0].replace(base__gamma=0.5).base == RBF(0.5)
-    assert family[0].is_psd
-    assert not ManifoldKernel(Sigmoid()).is_psd
-
-
-def test_a_family_takes_single_values():
-    assert manifold_family(RBF(), 10.0, 6, 1) == [ManifoldKernel(RBF(), n_neighbors=6, degree=1, ratio=10.0)]
+    assert [kernel.is_psd for kernel in (family[0], ManifoldKernel(Sigmoid()))] == [True, False]

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from checks.auto_fits import protect, statuses
 from scipy import sparse
+from scipy.stats import t
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -65,9 +66,9 @@ def test_the_table_has_roots_of_mean_squares_and_their_units():
     record = model.leaderboard_[0]
     assert record["error"] == pytest.approx(model.error_.value)
     assert record["log_loss"] == pytest.approx(record["error"] ** 2 / np.var(truth[:45]))
-    # The interval of the squares is that of the error, wider since folds share rows, up to the curvature of the root.
-    width = 2 * 1.96 * record["standard_error"] * np.sqrt(widen_for_folds(model.error_.n_rows, len(truth) - 45))
-    assert model.error_.high - model.error_.low == pytest.approx(width, rel=0.3)
+    # The interval is that of the logarithm, wider since folds share rows.
+    deviation = record["standard_error"] / record["error"] * np.sqrt(widen_for_folds(45, len(truth) - 45))
+    assert np.log(model.error_.high / model.error_.value) == pytest.approx(t.ppf(0.975, 2 * 45 / 14) * deviation)
 
 
 def test_what_each_candidate_predicts_of_held_out_rows_is_kept():
