@@ -49,10 +49,10 @@ test-processors: $(INSTALLED_TEST) ## run the tests as on every processor that t
 	$(PY) .ci/processors.py --cores "$(CORES)" --threads "$(THREADS)" $(TESTS)
 
 # Of the common suite, tests of words, formats, copies and interfaces say nothing about rounding.
-NOT_NUMERICAL = bad_input copies docstrings interruption label_formats progress scikit_learn_checks selection
+NOT_NUMERICAL = bad_input callbacks copies docstrings interruption label_formats progress scikit_learn_checks selection
 test-other-processor: $(INSTALLED_TEST) ## run the numerical tests as on one other processor, chosen by the commit
 	$(PY) .ci/processors.py --other -m "not slow" tests/kernels tests/solvers tests/estimators tests/common \
-	$(NOT_NUMERICAL:%=--ignore=tests/common/test_%.py)
+	$(NOT_NUMERICAL:%=--ignore=tests/common/test_%.py) --ignore=tests/solvers/test_compiling.py
 
 lint: $(INSTALLED_TEST) ## check style and types
 	$(PY) -m ruff check .
