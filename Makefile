@@ -48,11 +48,12 @@ TESTS ?=
 test-processors: $(INSTALLED_TEST) ## run the tests as on every processor that this one can play (hours)
 	$(PY) .ci/processors.py --cores "$(CORES)" --threads "$(THREADS)" $(TESTS)
 
-# Of the common suite, tests of words, formats, copies and interfaces say nothing about rounding.
-NOT_NUMERICAL = bad_input callbacks copies docstrings interruption label_formats progress scikit_learn_checks selection
+# Tests of words, formats, copies, files, seeds and interfaces say nothing about rounding.
+COMMON = bad_input callbacks copies docstrings interruption label_formats progress scikit_learn_checks seeds selection
+NOT_NUMERICAL = $(COMMON:%=common/test_%.py) solvers/test_compiling.py estimators/auto/test_classifier.py
 test-other-processor: $(INSTALLED_TEST) ## run the numerical tests as on one other processor, chosen by the commit
 	$(PY) .ci/processors.py --other -m "not slow" tests/kernels tests/solvers tests/estimators tests/common \
-	$(NOT_NUMERICAL:%=--ignore=tests/common/test_%.py) --ignore=tests/solvers/test_compiling.py
+	$(NOT_NUMERICAL:%=--ignore=tests/%)
 
 lint: $(INSTALLED_TEST) ## check style and types
 	$(PY) -m ruff check .

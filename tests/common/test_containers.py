@@ -78,7 +78,8 @@ def test_single_precision_is_taken(case):
     assert np.corrcoef(found.ravel(), expected.ravel())[0, 1] > 0.95
     if case.task == "features":
         assert model.transform(X.astype(np.float32)).dtype == np.float32
-    assert model.objective_ == pytest.approx(fitted(case).objective_, rel=0.02)
+    is_convex = fitted(case).certificate_.kind != "stationarity"  # else single precision may lead to another point
+    assert model.objective_ == pytest.approx(fitted(case).objective_, rel=0.02 if is_convex else 0.1)
 
 
 @cases()

@@ -1,5 +1,6 @@
 """The checks of scikit-learn, and all that are expected to fail, with the reason."""
 
+import pytest
 from common.estimators import ESTIMATORS
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -46,7 +47,7 @@ GIVEN = {"C": 10.0, "weighting": "learned"}
 ROWS_ALIKE = "{} take all rows alike: a weight is not a number of rows"
 # Estimators, and the checks that fail. Where a default is many fits, one or two of these.
 CHECKED = [
-    (CGBoostClassifier(), {}),
+    (CGBoostClassifier(C=10.0), {}),
     (CGBoostClassifier(RBF(), C=10.0, penalty="l2"), stops(0.1)),
     (CGBoostClassifier(PAIR, C=10.0, penalty="rkhs"), stops(0.01)),
     (
@@ -59,9 +60,9 @@ CHECKED = [
     (CGBoostOneClass(), {}),
     (CGBoostOneClass(penalty="rkhs", positive=False), stops(0.01)),
     (CGBoostClassifierCV(RBF(), Cs=[0.1, 10.0], cv=2), {}),
-    (SSMKClassifier(), {}),
+    (SSMKClassifier(C=10.0), {}),
     (SSMKClassifier(PAIR, C=10.0, column_scale=None, class_weight="balanced"), {}),
-    (SSMKRegressor(), {}),
+    (SSMKRegressor(C=10.0), {}),
     (MKLClassifier(), {}),
     (MKLClassifier(PAIR, **GIVEN, tol=1e-9), {}),
     (MKLClassifier(PAIR, **GIVEN, loss="squared_hinge", tol=1e-9), {}),
@@ -102,4 +103,10 @@ def test_every_estimator_is_checked_and_a_failure_has_a_reason():
 
 @parametrize_with_checks([estimator for estimator, _ in CHECKED], expected_failed_checks=expected_failures)
 def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([CGBoostClassifier(), SSMKClassifier(), SSMKRegressor()])
+def test_scikit_learn_checks_with_a_cost_by_folds(estimator, check):
     check(estimator)

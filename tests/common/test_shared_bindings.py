@@ -29,6 +29,7 @@ from kernelweave import (
 from kernelweave.estimators import harmonic
 from kernelweave.kernels import manifold, nystroem, spectral
 from kernelweave.kernels.sharing import shared_bindings
+from kernelweave.model_selection.calibration import decision_values
 
 N_ROWS = 80
 DEFORMED = [RBF(), Linear(), ManifoldKernel(RBF(), 5, ratio=10.0)]
@@ -81,8 +82,13 @@ def test_a_model_is_the_same_whether_bindings_are_shared_or_not(model, X):
     with shared_bindings(0):
         shared.fit(X, others).fit(X, y)
     tolerance = 1e-3  # that of the solvers, which begin from kernels with other last digits
-    assert_same_but_for_rounding(shared.predict(X), apart.predict(X), tolerance)
-    assert_same_but_for_rounding(shared.transduction_, apart.transduction_, tolerance)
+    clear = np.ones(N_ROWS, dtype=bool)
+    if is_classifier(model):  # a gap of 1e-3 leaves decision values that differ by a hundredth of the largest
+        sizes = np.abs(decision_values(apart, X))
+        clear = sizes > 0.02 * sizes.max()
+        assert clear.mean() > 0.8
+    assert_same_but_for_rounding(shared.predict(X)[clear], apart.predict(X)[clear], tolerance)
+    assert_same_but_for_rounding(shared.transduction_[clear], apart.transduction_[clear], tolerance)
 
 
 @pytest.mark.filterwarnings("ignore")
