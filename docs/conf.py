@@ -31,7 +31,10 @@ extensions = [
 ]
 exclude_patterns = ["_build", "_templates", "reproduction/*", "gallery/**/*.ipynb", "gallery/backreferences"]
 templates_path = ["_templates"]
-suppress_warnings = ["config.cache"]  # sphinx-gallery's settings hold a class
+suppress_warnings = [
+    "config.cache",  # sphinx-gallery's settings hold a class
+    "sphinx_gallery.space_in_filename",  # only the folder of the repository may have spaces
+]
 
 # Markdown
 myst_enable_extensions = ["amsmath", "colon_fence", "deflist", "dollarmath"]
