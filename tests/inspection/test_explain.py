@@ -289,7 +289,7 @@ def test_a_saved_model_is_explained_as_before(deformed, tmp_path):
 def test_a_calibration_is_explained_by_the_decision_values_of_its_estimator():
     model = SemiSupervisedCalibration(MKLClassifier(RBF()), random_state=0).fit(X, Y)
     found, inner = explain(model, X_NEW), explain(model.estimator_, X_NEW)
-    np.testing.assert_array_equal(found.by_kernel, inner.by_kernel)
+    np.testing.assert_allclose(found.by_kernel, inner.by_kernel)
     np.testing.assert_allclose(found.decision, np.atleast_2d(model.estimator_.decision_function(X_NEW).T).T)
     order = np.argsort(found.decision[:, 0])
     assert (np.diff(model.predict_proba(X_NEW)[order, 1]) >= 0).all()

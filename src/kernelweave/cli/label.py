@@ -115,21 +115,10 @@ def label(
         on_stage("writing", 0.98)
         extra = _rename_taken(labeling.extra, given.table.names)
         report = _make_record(tables, given, unlabeled, labeling, extra)
-        files = []
-        if model is not None:
-            about = {"target": options.target, "task": labeling.report["task"], "unlabeled": unlabeled}
-            files.append((model, pack(labeling.model, **about)))
-        if report_file is not None:
-            X = encode(labeling.model[0], given.frame)
-            files.append((report_file, learned_page(given, X, labeling.model[-1], report)))
+        files = _make_files(given, labeling, report, unlabeled, (None if is_printed else record, model, report_file))
         filled = (given.table, options.target, labeling.values.tolist(), extra)
-        if not is_printed:  # JSON has the same escapes
-            files.insert(0, (record, (as_json(report) + "\n").encode("utf-8", "backslashreplace")))
         copy = _write_copy(filled, unlabeled, None if is_printed else out, files)
-    if is_printed:
-        _print_bytes(copy)
-    else:
-        mark_work_done()
+    _finish_copy(copy, is_printed)
     if json_:
         print_json(report)
     else:
@@ -179,10 +168,7 @@ def predict(
         names = _rename_taken(extra, data.names)
         copied = (data, target if given else data.names[0], values.tolist(), names)
         copy = _write_copy(copied, unlabeled if given else None, None if is_printed else out, [])
-    if is_printed:
-        _print_bytes(copy)
-    else:
-        mark_work_done()
+    _finish_copy(copy, is_printed)
     if json_:
         report = {"table": as_text(tables[0].name), "target": target, "rows": data.n_rows, "appended": list(names)}
         print_json(report | {"rows_filled": int(empty.sum()), "output": as_text(str(out))})
@@ -306,11 +292,14 @@ def _is_workbook(data: Table) -> bool:
     return data.format == "csv" and data.path.suffix.lower() in WORKBOOKS
 
 
-def _print_bytes(content: bytes) -> None:
-    """Print a copy on standard output, in the encoding of the table."""
-    sys.stdout.flush()
-    sys.stdout.buffer.write(content)
-    sys.stdout.flush()
+def _finish_copy(content: bytes, is_printed: bool) -> None:
+    """Print a copy on standard output, in the encoding of the table; one in a file is finished."""
+    if is_printed:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.flush()
+    else:
+        mark_work_done()
 
 
 def _check_skops() -> None:
@@ -318,6 +307,27 @@ def _check_skops() -> None:
         require_skops()
     except ImportError as error:
         raise KernelweaveError(str(error), ErrorCode.BAD_OPTION) from None
+
+
+def _make_files(
+    given: Given,
+    labeling: Labeling,
+    report: dict[str, Any],
+    unlabeled: str | None,
+    paths: tuple[Path | None, Path | None, Path | None],
+) -> list[tuple[Path, bytes]]:
+    """Return record, model and page, by their paths; what has no path is left out."""
+    record, model, page = paths
+    files = []
+    if record is not None:  # JSON has the same escapes
+        files.append((record, (as_json(report) + "\n").encode("utf-8", "backslashreplace")))
+    if model is not None:
+        about = {"target": given.options.target, "task": labeling.report["task"], "unlabeled": unlabeled}
+        files.append((model, pack(labeling.model, **about)))
+    if page is not None:
+        X = encode(labeling.model[0], given.frame)
+        files.append((page, learned_page(given, X, labeling.model[-1], report)))
+    return files
 
 
 def _rename_taken(extra: dict[str, Any], taken: list[str]) -> dict[str, Any]:

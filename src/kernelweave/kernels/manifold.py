@@ -342,7 +342,10 @@ class BoundManifold(BoundKernel):
 
     def factor(self) -> np.ndarray | None:
         """Return the deformed features where they are at most half as many as the rows."""
-        return None if self.rank is None else self._deform(self.Z)
+        if self.rank is None:
+            return None
+        kept = self._deformed()
+        return self._deform(self.Z) if kept is None else kept.copy()
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray]:
         """Return the base at the anchors, and the coefficients there that give the same function."""
