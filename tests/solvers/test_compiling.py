@@ -1,208 +1,142 @@
-import importlib.util
-import os
-import pickle
-import subprocess
-import sys
-import tempfile
 import warnings
-from pathlib import Path
 
+import numpy as np
 import pytest
-from checks.poor_user import PoorUser
-from numba.core import caching
+from checks.loop_forms import run_loops
+from sklearn.metrics import euclidean_distances
 
 from kernelweave.solvers import compiling
+from kernelweave.solvers.compiling import compile_at_once, compiled, compiled_later
+from kernelweave.solvers.machines import smo
 
-SOURCE = """
-from kernelweave.solvers.compiling import compiled
+
+@compiled_later
+def total(values):
+    result = 0.0
+    for value in values:
+        result += value
+    return result
+
+
+@total.in_numpy
+def _total_in_numpy(values):
+    return float(np.add.accumulate(values)[-1])
+
+
+@compiled_later
+def mean(values):
+    return total(values) / len(values)
+
 
 @compiled
-def double(x):
-    return {factor} * x
-"""
-NOTE = "Compiled code cannot be kept"
-
-
-@pytest.fixture(autouse=True)
-def nothing_said_yet(monkeypatch):
-    monkeypatch.setattr(compiling, "_has_warned", False)
+def double(value):
+    return 2.0 * value
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch):
-    folder = tmp_path / "cache"
-    monkeypatch.setattr(compiling.numba.config, "CACHE_DIR", str(folder))
-    return folder
+def limits(monkeypatch):
+    """Set after how many seconds kept code is loaded, and other code compiled; nothing is spent before."""
+
+    def set_limits(loading, compiling_seconds):
+        monkeypatch.setattr(compiling._Plain, "seconds", 0.0)
+        monkeypatch.setattr(compiling, "LOADING_SECONDS", loading)
+        monkeypatch.setattr(compiling, "COMPILING_SECONDS", compiling_seconds)
+        for loop in (total, mean):
+            monkeypatch.setattr(loop, "_chosen", None)
+            monkeypatch.delitem(loop.__dict__, "_max_plain_seconds", raising=False)
+
+    return set_limits
 
 
-def double(folder, factor=2):
-    """The compiled function, as a new process would import it."""
-    path = folder / "doubling.py"
-    source = SOURCE.format(factor=factor)
-    if not path.exists() or path.read_text() != source:  # older versions of numba look at its time
-        path.write_text(source)
-    spec = importlib.util.spec_from_file_location("doubling", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.double
+def is_compiled(loop):
+    return loop._chosen is not None
 
 
-def hits(function):
-    return sum(function.stats.cache_hits.values())
+def test_a_loop_runs_in_its_plain_form_until_compiling_pays(limits):
+    limits(0.0, np.inf)
+    assert total(np.arange(4.0)) == 6.0
+    assert not is_compiled(total)
+    assert compiling._Plain.seconds > 0.0
+    limits(-1.0, -1.0)
+    assert total(np.arange(4.0)) == 6.0
+    assert is_compiled(total)
 
 
-@pytest.fixture
-def quiet():
+def test_loops_are_compiled_at_once_if_asked(limits):
+    limits(1.0, 1.0)
+    compile_at_once()
+    assert mean(np.arange(4.0)) == 1.5
+    assert is_compiled(mean)
+
+
+def test_code_that_is_kept_is_loaded_earlier(limits, monkeypatch):
+    from kernelweave.solvers import numba_cache
+
+    limits(-1.0, np.inf)
+    monkeypatch.setattr(numba_cache, "is_kept", lambda dispatcher: False)
+    assert mean(np.arange(4.0)) == 1.5
+    assert not is_compiled(mean)
+    limits(-1.0, np.inf)
+    monkeypatch.setattr(numba_cache, "is_kept", lambda dispatcher: True)
+    assert mean(np.arange(4.0)) == 1.5
+    assert is_compiled(mean)
+
+
+def test_where_numba_does_not_compile_loops_stay_in_their_plain_form(limits, monkeypatch):
+    from kernelweave.solvers import numba_cache
+
+    limits(-1.0, -1.0)
+    monkeypatch.setattr(numba_cache, "is_jitted", lambda dispatcher: False)
+    assert mean(np.arange(4.0)) == 1.5
+    assert not is_compiled(mean)
+
+
+def test_a_loop_calls_others_in_its_own_form(limits, monkeypatch):
+    for loop in (total, mean):
+        monkeypatch.delitem(loop.__dict__, "plain", raising=False)  # bound anew, and as before after the test
+    monkeypatch.setattr(total, "_plain", lambda values: -4.0)
+    limits(np.inf, np.inf)
+    assert mean(np.ones(4)) == -1.0
+    limits(-1.0, -1.0)
+    assert mean(np.ones(4)) == 1.0
+
+
+def test_without_plain_form_a_loop_is_compiled_at_once():
+    assert double(3.0) == 6.0
+    assert is_compiled(double)
+
+
+def test_what_compiled_loops_do_silently_is_silent_in_the_plain_form_too(limits):
+    limits(np.inf, np.inf)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        yield
+        assert np.isnan(total(np.array([np.inf, -np.inf])))
 
 
-@pytest.mark.usefixtures("quiet", "cache")
-def test_compiled_code_is_kept(tmp_path):
-    assert double(tmp_path)(3) == 6
-    again = double(tmp_path)
-    assert again(3) == 6
-    assert hits(again) == 1
+@pytest.mark.parametrize("variant", ["total", "no total", "groups", "index", "float32"])
+def test_what_a_solver_returns_does_not_depend_on_the_form_of_its_loops(variant):
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(150, 4))
+    y = np.where(X[:, 0] + 0.7 * rng.normal(size=150) > 0.3, 1.0, -1.0)
+    keywords = {
+        "no total": {"total": None},
+        "groups": {"groups": (y > 0).astype(int), "start": 3.0 * y},
+        "index": {"index": rng.integers(150, size=150)},
+    }.get(variant, {})
+    K = np.exp(-0.2 * euclidean_distances(X, squared=True)).astype(np.float32 if variant == "float32" else float)
+    results = []
+    for form in ("plain", "compiled"):
+        with run_loops(form):
+            found = smo.solve(K, -y, np.minimum(0.0, 10.0 * y), np.maximum(0.0, 10.0 * y), tol=1e-6, **keywords)
+            results.append(found)
+    plain, compiled_ = results
+    assert plain.n_iter == compiled_.n_iter
+    np.testing.assert_allclose(plain.x, compiled_.x, atol=1e-9)
+    assert plain.objective == pytest.approx(compiled_.objective, rel=1e-12)
 
 
-@pytest.mark.usefixtures("quiet")
-@pytest.mark.parametrize("damage", [b"", b"\x80", b"no pickle at all", b"half", pickle.dumps(0)])
-@pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_damaged_files_are_compiled_and_kept_again(tmp_path, cache, kind, damage):
-    double(tmp_path)(3)
-    (file,) = cache.rglob(f"*.{kind}")
-    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2] if damage == b"half" else damage)
-    function = double(tmp_path)
-    assert function(3) == 6
-    assert hits(function) == 0
-    again = double(tmp_path)
-    assert again(3) == 6
-    assert hits(again) == 1
+def test_loops_keep_their_names_and_docstrings():
+    from kernelweave.solvers.compiled_loops import mirror
 
-
-def refusing(kind, error):
-    """An `open` that fails for cache files of a kind which are to be written."""
-
-    def refuse(path, mode="r", *arguments, **options):
-        if "w" in mode and f".{kind}" in Path(path).name:
-            raise error
-        return open(path, mode, *arguments, **options)
-
-    return refuse
-
-
-@pytest.mark.usefixtures("cache")
-@pytest.mark.parametrize("error", [OSError(28, "No space left on device"), PermissionError(13, "Permission denied")])
-@pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_a_cache_that_can_no_longer_be_written_is_one_warning_at_the_line_of_the_user(
-    tmp_path, monkeypatch, kind, error
-):
-    from numba.core import caching
-
-    function = double(tmp_path)
-    monkeypatch.setattr(caching, "open", refusing(kind, error), raising=False)
-    with pytest.warns(UserWarning, match=f"{NOTE}.*{error.strerror}.*NUMBA_CACHE_DIR") as caught:
-        assert [function(3), function(1.5)] == [6, 3.0]  # compiled twice
-    (warning,) = caught
-    assert warning.filename == __file__
-
-
-@pytest.mark.usefixtures("cache")
-def test_code_of_another_version_is_not_taken_for_that_of_this_one_after_a_full_disk(tmp_path, monkeypatch):
-    assert double(tmp_path, factor=2)(3) == 6
-    function = double(tmp_path, factor=5)
-    with monkeypatch.context() as patch:
-        patch.setattr(caching, "open", refusing("nbc", OSError(28, "No space left on device")), raising=False)
-        with pytest.warns(UserWarning, match=NOTE):
-            assert function(3) == 15  # its index is written, its code is not
-    assert double(tmp_path, factor=5)(3) == 15
-
-
-def test_without_a_cache_there_is_no_word_before_the_first_compilation_and_one_then(tmp_path, monkeypatch):
-    def no_locator(self, function):
-        raise RuntimeError("cannot cache function 'double': no locator available")
-
-    monkeypatch.setattr(compiling._Files, "__init__", no_locator)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        functions = [double(tmp_path), double(tmp_path)]
-    with pytest.warns(UserWarning, match=f"{NOTE}.*can be written. Set .*NUMBA_CACHE_DIR") as caught:
-        assert [function(3) for function in functions] == [6, 6]
-    (warning,) = caught
-    assert warning.filename == __file__
-
-
-def test_a_user_without_a_home_gets_no_folder_of_that_name(tmp_path, monkeypatch):
-    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: path)
-    (in_tree,) = (kind for kind in compiling._Files._locator_classes if kind.__name__.endswith("InTreeCacheLocator"))
-    monkeypatch.setattr(in_tree, "from_function", lambda *_: None)
-    monkeypatch.setattr(compiling.numba.config, "CACHE_DIR", "")
-    monkeypatch.chdir(tmp_path)
-    function = double(tmp_path)
-    with pytest.warns(UserWarning, match=NOTE):
-        assert function(3) == 6
-    assert [path.name for path in tmp_path.iterdir() if path.name != "__pycache__"] == ["doubling.py"]
-
-
-def test_functions_that_are_not_compiled_need_no_cache():
-    code = "from kernelweave.solvers.compiled_loops import add; x = [1.0, 2.0]; add(x, x, 1.0); print(x)"
-    variables = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=variables, capture_output=True, text=True, check=True)
-    assert done.stdout == "[2.0, 4.0]\n"
-
-
-@pytest.fixture(scope="module")
-def poor_user():
-    if sys.platform == "win32":
-        pytest.skip("folders have no such permissions")
-    user = PoorUser(Path(tempfile.mkdtemp()))
-    yield user
-    user.close()
-
-
-TABLE = "x,y\n" + "".join(f"{i % 7 - 3 + i / 100},{'ab'[i % 7 > 3] if i < 20 else ''}\n" for i in range(30))
-FIT = """
-import kernelweave, numpy as np
-X = np.random.default_rng(0).normal(size=(40, 2))
-for name in kernelweave.__all__:
-    getattr(kernelweave, name)
-for name in {names}:
-    model = getattr(kernelweave, name)()
-    model.fit(X, X[:, 0] if name.endswith("Regressor") else X[:, 0] > 0)
-    print(name)
-"""
-
-
-def estimators():
-    import kernelweave
-
-    return [name for name in kernelweave.__all__ if hasattr(getattr(kernelweave, name), "fit")]
-
-
-def test_the_command_needs_no_place_for_compiled_code(poor_user):
-    done = poor_user.python("-m", "kernelweave", "--help")
-    assert (done.returncode, done.stderr) == (0, "")
-    (poor_user.work / "in.csv").write_text(TABLE)
-    done = poor_user.python("-m", "kernelweave", "label", "in.csv", "--target", "y")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr.count(NOTE) <= 1
-    assert (poor_user.work / "in.labeled.csv").exists()
-
-
-@pytest.mark.parametrize("names", [["SSMKClassifier", "RKDAClassifier"], pytest.param(None, marks=pytest.mark.slow)])
-def test_estimators_need_no_place_for_compiled_code(poor_user, names):
-    names = names or estimators()
-    done = poor_user.python("-c", FIT.format(names=names))
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == names
-    assert done.stderr.count(NOTE) == 1
-
-
-def test_with_a_folder_for_compiled_code_there_is_no_word(poor_user):
-    cache = poor_user.work / "cache"
-    code = "from kernelweave.solvers.compiled_loops import add; import numpy as np; add(np.ones(2), np.ones(2), 1.0)"
-    done = poor_user.python("-c", code, NUMBA_CACHE_DIR=str(cache))
-    assert (done.returncode, done.stderr) == (0, "")
-    assert list(cache.rglob("*.nbc"))
+    assert mirror.__name__ == "mirror"
+    assert mirror.__doc__.startswith("Copy what is above")

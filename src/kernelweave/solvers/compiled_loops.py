@@ -1,26 +1,46 @@
-r"""Compiled loops that solvers share: rows of matrices, and a Newton step that bends at the bounds it meets.
-
-The step minimises :math:`g^\top d + \tfrac12 d^\top H d` over moves :math:`d` with :math:`E d = 0` that stay in a box;
-a variable that meets its bound stays there.
-"""
+"""Compiled loops that solvers share: rows of matrices."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from .compiling import compiled, summing
+from .compiling import compiled_later, summing
 
 Array = np.ndarray
 
 
-@compiled
+@compiled_later
 def add(values: Array, row: Array, step: float) -> None:
     """Add ``step`` times a row to ``values``."""
     for v in range(len(values)):
         values[v] += step * row[v]
 
 
-@compiled
+@add.in_numpy
+def _add_arrays(values: Array, row: Array, step: float) -> None:
+    values += step * row
+
+
+@compiled_later
+def dot(values: Array, others: Array) -> float:
+    """Return the inner product, added up from the first entry to the last."""
+    total = 0.0
+    for v in range(len(values)):
+        total += values[v] * others[v]
+    return total
+
+
+@dot.in_numpy
+def _dot_arrays(values: Array, others: Array) -> float:
+    return add_up(values * others)
+
+
+def add_up(values: Array) -> float:
+    """Return the sum, added up from the first entry to the last, as compiled loops do; numpy adds up by pairs."""
+    return float(np.add.accumulate(values)[-1]) if len(values) else 0.0
+
+
+@compiled_later
 def add_rows(K: Array, rows: Array, values: Array, out: Array) -> None:
     """Add to each row of ``out`` the rows of ``K`` times its row of ``values``, four at a time."""
     n, n_rows = out.shape[1], len(rows)
@@ -33,6 +53,18 @@ def add_rows(K: Array, rows: Array, values: Array, out: Array) -> None:
     for t in range(n_rows - n_rows % 4, n_rows):
         for k in range(len(out)):
             add(out[k], K[rows[t]], values[k, t])
+
+
+@add_rows.in_numpy
+def _add_fours(K: Array, rows: Array, values: Array, out: Array) -> None:
+    n_fours = len(rows) - len(rows) % 4
+    for t in range(0, n_fours, 4):
+        for k in range(len(out)):
+            a, b, c, d = values[k, t : t + 4, None] * K[rows[t : t + 4]]
+            out[k] += a + b + c + d
+    for t in range(n_fours, len(rows)):
+        for k in range(len(out)):
+            out[k] += values[k, t] * K[rows[t]]
 
 
 @summing
@@ -69,16 +101,21 @@ def add_symmetric_rows(K: Array, rows: Array, X: Array, out: Array) -> None:
             sums[i] += sum_i + row_i[i] * x[i]
 
 
-@compiled
+@compiled_later
 def gather(K: Array, rows: Array, out: Array) -> None:
-    """Set ``out``, on and above its diagonal, to the rows and columns ``rows`` of ``K``."""
+    """Set ``out``, on and above its diagonal at least, to the rows and columns ``rows`` of ``K``."""
     for i in range(len(rows)):
         row, entries = K[rows[i]], out[i]
         for j in range(i, len(rows)):
             entries[j] = row[rows[j]]
 
 
-@compiled
+@gather.in_numpy
+def _gather_arrays(K: Array, rows: Array, out: Array) -> None:
+    out[...] = K[np.ix_(rows, rows)]
+
+
+@compiled_later
 def mirror(A: Array) -> None:
     """Copy what is above the diagonal below it, by tiles that stay in the cache."""
     n, tile = len(A), 32
@@ -89,50 +126,12 @@ def mirror(A: Array) -> None:
                     A[i, j] = A[j, i]
 
 
-@compiled
-def walk(factor: Array, E: Array, gradient: Array, x: Array, lower: Array, upper: Array, n_stages: int) -> None:
-    r"""Move ``x`` towards the minimum of its Newton model, with ``Ex`` constant.
-
-    The direction is :math:`-u = -P g`, where :math:`P` inverts :math:`H` on the moves that keep the constraints. One
-    more constraint :math:`e` takes :math:`w w^\top` off :math:`P`, where :math:`w = P e / \sqrt{e^\top P e}`. Each
-    variable that meets its bound becomes a constraint.
-    """
-    n, n_sums = len(x), len(E)
-    W = np.zeros((n_sums + n_stages, n))
-    u, inside = gradient.copy(), np.ones(n)
-    solve_factored(factor, u)
-    for k in range(n_sums + n_stages):
-        e = np.zeros(n)
-        if k < n_sums:
-            e += E[k]
-        else:
-            direction = -u * inside
-            for m in range(n_sums):  # rounding must not add up in the sums
-                add(direction, E[m] * inside, -np.dot(direction, E[m]) / max(np.dot(inside, E[m]), 1.0))
-            share, blocker = 1.0, -1
-            for v in range(n):
-                room = upper[v] - x[v] if direction[v] > 0.0 else x[v] - lower[v]
-                if room < share * abs(direction[v]):
-                    share, blocker = room / abs(direction[v]), v
-            for v in range(n):
-                x[v] = min(max(x[v] + share * direction[v], lower[v]), upper[v])
-            if blocker < 0:
-                return
-            add(u, direction, share)  # the gradient moves by H d, and P H is the identity on d
-            x[blocker] = upper[blocker] if direction[blocker] > 0.0 else lower[blocker]
-            inside[blocker], e[blocker] = 0.0, 1.0
-        p = e.copy()
-        solve_factored(factor, p)
-        for m in range(k):
-            add(p, W[m], -np.dot(W[m], e))
-        length = np.dot(p, e)
-        if length <= 0.0:  # nothing is left to move
-            return
-        add(W[k], p, 1.0 / np.sqrt(length))
-        add(u, p, -np.dot(u, e) / length)
+@mirror.in_numpy
+def _mirror_array(A: Array) -> None:
+    np.copyto(A, A.T.copy(), where=np.tri(len(A), k=-1, dtype=bool))
 
 
-@compiled
+@compiled_later
 def solve_factored(factor: Array, b: Array) -> None:
     """Solve in place with a symmetric matrix whose Cholesky factor is below, and its transpose above the diagonal.
 

@@ -1,109 +1,123 @@
-"""Loops compiled by numba, kept on the disk where a folder for them can be written, and compiled anew where none can.
+"""Loops that numba compiles as soon as it pays, and that numpy runs until then.
 
-numba refuses to import a function that is to be cached when it finds no writable folder, and gives up a call when the
-cache is damaged or the disk is full. Here the cache only saves time: whatever is wrong with it, a function is compiled
-and runs, and one warning in each process says that the compiled code was not kept.
+To import numba and load compiled code takes about half a second, and to compile the loops of a machine a few seconds:
+more than many a fit. So loops that small problems need have a plain form, whose innermost loops are written with numpy.
+It runs until the process has spent as much time in plain forms as it takes to load or to compile the others.
+
+Both forms do the same operations in the same order, but for how numpy is called: what a solver returns does not depend
+on when its loops were compiled.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
+import time
 from collections.abc import Callable
-from contextlib import suppress
+from functools import cached_property
+from types import FunctionType
 from typing import Any
 
-import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, NullCache
+import numpy as np
 
-from ..warn import warn_caller
-
-NUMBA = os.path.join(os.path.dirname(numba.__file__), "")
-NO_FOLDER = "neither the folder of the package nor a cache folder of this user can be written"
+LOADING_SECONDS = 0.4  # to import numba and to load the loops of a machine from the cache
+COMPILING_SECONDS = 4.0  # to compile them
 
 
-def compiled(function: Callable[..., Any]) -> Any:
-    """Compile a function at its first call, or load it from the cache.
+class Loop:
+    """A function that numba compiles, and its plain form.
 
-    Division by zero gives infinity, as in numpy: testing for it would keep the loops from using vector instructions.
-    """
-    return _enable_cache(numba.njit(nogil=True, error_model="numpy")(function))
-
-
-def summing(function: Callable[..., Any]) -> Any:
-    """Compile a function likewise, one that may add up numbers in any order."""
-    return _enable_cache(numba.njit(nogil=True, error_model="numpy", fastmath={"reassoc"})(function))
-
-
-def _enable_cache(dispatcher: Any) -> Any:
-    if hasattr(dispatcher, "py_func"):  # NUMBA_DISABLE_JIT=1 leaves the function itself
-        try:
-            dispatcher._cache = Cache(dispatcher.py_func)  # what enable_caching() sets to numba's own
-        except (RuntimeError, OSError):  # no folder; a source file that cannot be read
-            dispatcher._cache = NoCache()
-    return dispatcher
-
-
-class NoCache(NullCache):
-    """What stands for the cache where there is none: it warns before the first compilation."""
-
-    def load_overload(self, sig: Any, target_context: Any) -> None:
-        _warn_once(NO_FOLDER)
-
-
-class _Files(CompileResultCacheImpl):
-    """numba's files, without its cache in the home folder where there is no such folder.
-
-    For a user without a home, numba would make a folder named ``~`` in the current one.
+    Parameters
+    ----------
+    function : callable
+        What numba compiles. Loops that it calls are taken in the same form as itself.
+    plain : callable, optional
+        What runs until compiling pays; without it, the function is compiled at its first call.
+    **options
+        Further options of numba.
     """
 
-    def __init__(self, function: Callable[..., Any]) -> None:
-        if os.path.expanduser("~") == "~" and not os.environ.get("XDG_CACHE_HOME"):
-            known: list[Any] = CompileResultCacheImpl._locator_classes  # type: ignore[assignment]
-            self._locator_classes = [kind for kind in known if not kind.__name__.endswith("UserWideCacheLocator")]
-        super().__init__(function)
+    def __init__(self, function: Callable[..., Any], plain: Callable[..., Any] | None = None, **options: Any):
+        self._function, self._plain, self._options = function, plain, options
+        self._chosen: Callable[..., Any] | None = None
+        self.__doc__, self.__name__ = function.__doc__, function.__name__
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._chosen is None:
+            if self._plain is not None and not self._compiling_pays():
+                return _run_timed(self.plain, arguments)
+            self._chosen = self.compiled
+        return self._chosen(*arguments)
+
+    def in_numpy(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """Take a function as the plain form (a decorator)."""
+        self._plain = function
+        return function
+
+    @cached_property
+    def plain(self) -> Callable[..., Any]:
+        """The plain form, which calls the plain forms of other loops."""
+        return _bind_loops(self._plain or self._function, lambda loop: loop.plain)
+
+    @cached_property
+    def compiled(self) -> Any:
+        """What numba makes of the function; the function itself where NUMBA_DISABLE_JIT=1."""
+        from .numba_cache import jit
+
+        return jit(_bind_loops(self._function, lambda loop: loop.compiled), **self._options)
+
+    def _compiling_pays(self) -> bool:
+        return _Plain.seconds > LOADING_SECONDS and _Plain.seconds > self._max_plain_seconds
+
+    @cached_property
+    def _max_plain_seconds(self) -> float:
+        """Time in plain forms after which this loop is loaded or compiled; known once numba is imported."""
+        from .numba_cache import is_jitted, is_kept
+
+        if not is_jitted(self.compiled):
+            return float("inf")
+        return LOADING_SECONDS if is_kept(self.compiled) else COMPILING_SECONDS
 
 
-class Cache(FunctionCache):
-    """numba's cache of one function, in which a file that cannot be read or written is no error."""
-
-    _impl_class = _Files
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        try:
-            return super().load_overload(sig, target_context)
-        except Exception:  # noqa: BLE001 - a damaged pickle can raise anything
-            self._forget()
-            return None
-
-    def save_overload(self, sig: Any, data: Any) -> None:
-        try:
-            super().save_overload(sig, data)
-        except Exception as error:  # noqa: BLE001 - likewise, since the index is read again
-            self._forget()
-            why = getattr(error, "strerror", None) or type(error).__name__
-            _warn_once(f"writing to '{self.cache_path}' failed ({why})")
-
-    def _forget(self) -> None:
-        """Remove the index.
-
-        It is written before the code that it names: where only the index could be written, it may name a file with the
-        code of another version.
-        """
-        with suppress(OSError):
-            os.unlink(self._cache_file._index_path)
+def compiled(function: Callable[..., Any]) -> Loop:
+    """Compile a function at its first call, or load it from the cache."""
+    return Loop(function)
 
 
-_has_warned = False
+def compiled_later(function: Callable[..., Any]) -> Loop:
+    """Compile a function when this pays; until then it runs as it is, or in the form that ``in_numpy`` is given."""
+    return Loop(function, plain=function)
 
 
-def _warn_once(why: str) -> None:
-    """Warn in the name of the user's line, once in a process, and not again in the processes that it starts."""
-    global _has_warned
-    if not _has_warned and multiprocessing.parent_process() is None:
-        _has_warned = True
-        warn_caller(
-            f"Compiled code cannot be kept, and each new process takes some seconds to compile it again: {why}. Set "
-            "the environment variable NUMBA_CACHE_DIR to a folder that can be written.",
-            through=(NUMBA,),
-        )
+def summing(function: Callable[..., Any]) -> Loop:
+    """Compile a function at its first call, one that may add up numbers in any order."""
+    return Loop(function, fastmath={"reassoc"})
+
+
+def compile_at_once() -> None:
+    """Have all loops compiled or loaded at their first call from now on, as where fits are timed."""
+    _Plain.seconds = float("inf")
+
+
+class _Plain:
+    """What this process has spent in plain forms."""
+
+    seconds = 0.0
+
+
+def _run_timed(plain: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
+    begin = time.thread_time()
+    with np.errstate(all="ignore"):  # compiled loops do not warn either
+        result = plain(*arguments)
+    _Plain.seconds += time.thread_time() - begin
+    return result
+
+
+def _bind_loops(function: Callable[..., Any], form: Callable[[Loop], Any]) -> Callable[..., Any]:
+    """Return the function with a form of each loop in place of the loops that it calls."""
+    known = function.__globals__
+    loops = {name: known[name] for name in function.__code__.co_names if isinstance(known.get(name), Loop)}
+    if not loops:
+        return function
+    names = known | {name: form(loop) for name, loop in loops.items()}
+    bound = FunctionType(function.__code__, names, function.__name__, function.__defaults__, function.__closure__)
+    bound.__qualname__, bound.__module__, bound.__doc__ = function.__qualname__, function.__module__, function.__doc__
+    return bound

@@ -4,6 +4,8 @@ import pytest
 from kernelweave.solvers.machines import pair_steps as module
 from kernelweave.solvers.machines.pair_steps import Problem, pair_steps
 
+pytestmark = pytest.mark.usefixtures("form")
+
 
 def problem(seed, n=23, *, slack=False, sizes=None, index=None, runs=(), dtype=float):
     """A random convex problem with some variables at their bounds; returns it with a point."""
@@ -142,3 +144,11 @@ def test_the_largest_entry_that_is_not_barred_is_found(n):
             assert place == np.argmax(expected)
         else:
             assert place == -1
+
+
+@pytest.mark.parametrize("n", [5, 24, 100])
+def test_of_equal_entries_the_first_is_found(n):
+    rng = np.random.default_rng(n)
+    for _ in range(50):
+        values = rng.integers(3, size=n).astype(float)
+        assert module._argmax(values, 1.0, np.zeros(n), np.empty(n)) == np.argmax(values)

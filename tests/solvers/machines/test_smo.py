@@ -378,7 +378,7 @@ for keywords in ({}, {"total": None}, {"groups": (y > 0).astype(int), "start": 0
     smo.NEWTON_STEP = smo.SHRINKING = 0.0
     found = smo.solve(Z @ Z.T, -y, np.minimum(0, 9 * y), np.maximum(0, 9 * y), tol=1e-9, **keywords)
     assert found.status.converged and found.certificate.relative < 1e-9
-assert not hasattr(smo.pair_steps, "py_func")
+assert not hasattr(smo.gather.compiled, "py_func")
 """
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)

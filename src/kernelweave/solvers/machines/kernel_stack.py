@@ -16,10 +16,11 @@ from typing import TypeAlias
 import numpy as np
 
 from ..compiled_loops import Array, add_rows, add_symmetric_rows, gather, mirror
-from ..compiling import compiled
+from ..compiling import compiled_later
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
 MAX_DENSE_POINTS = 4000  # points, above which kernels that are given by features are used through these alone
+MIN_SYMMETRIC_ENTRIES = 100_000  # from so many entries of a kernel on, reading half of them is faster
 MAX_ROWWISE_VECTORS = 3  # up to so many are multiplied row by row; with more, a dense product is faster
 
 
@@ -165,13 +166,14 @@ class KernelStack:
         """
         out = np.zeros((len(self), X.shape[1], self.n_points))
         rows = np.flatnonzero(X.any(axis=1))
+        by_half = at is not None and len(at) * self.n_points >= MIN_SYMMETRIC_ENTRIES
         whole, values = np.ascontiguousarray(X.T, dtype=float), np.ascontiguousarray(X[rows].T, dtype=float)
         for k, member in enumerate(self.members):
             if isinstance(member, Factor):
                 out[k] = ((X.T @ member.Z) @ member.Z.T) / self.scales[k]
             elif isinstance(member, Diagonal):
                 out[k] = X.T * member.values / self.scales[k]
-            elif X.shape[1] <= MAX_ROWWISE_VECTORS and at is not None:
+            elif X.shape[1] <= MAX_ROWWISE_VECTORS and by_half:
                 add_symmetric_rows(self._dense[k], at, whole / self.scales[k], out[k])
             elif X.shape[1] <= MAX_ROWWISE_VECTORS:
                 add_rows(self._dense[k], rows, values / self.scales[k], out[k])
@@ -231,7 +233,7 @@ def _get_diagonal(member: Member) -> np.ndarray:
     return np.asarray(member.values if isinstance(member, Diagonal) else member.diagonal(), dtype=float)
 
 
-@compiled
+@compiled_later
 def _add_four(out: Array, A: Array, B: Array, C: Array, D: Array, weights: Array, start: int, stop: int) -> None:
     """Add four weighted kernels to rows of ``out``, up to the diagonal."""
     a, b, c, d = weights[0], weights[1], weights[2], weights[3]
@@ -239,3 +241,9 @@ def _add_four(out: Array, A: Array, B: Array, C: Array, D: Array, weights: Array
         row, row_a, row_b, row_c, row_d = out[i], A[i], B[i], C[i], D[i]
         for j in range(i + 1):
             row[j] += a * row_a[j] + b * row_b[j] + c * row_c[j] + d * row_d[j]
+
+
+@_add_four.in_numpy
+def _add_four_arrays(out: Array, A: Array, B: Array, C: Array, D: Array, weights: Array, start: int, stop: int) -> None:
+    a, b, c, d = (weight * K[start:stop, :stop] for weight, K in zip(weights, (A, B, C, D), strict=True))
+    out[start:stop, :stop] += a + b + c + d

@@ -15,9 +15,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ..compiled_loops import Array
-from ..compiling import compiled
+from ..compiling import compiled_later
 
 MAX_GAIN = float(np.finfo(float).max)  # an infinite gain could not be told from one that is barred
+SAFE_CURVATURE = 1e-100  # from which on no gain is infinite, whatever the gradient
 
 
 class Problem(NamedTuple):
@@ -37,24 +38,39 @@ class Problem(NamedTuple):
     rounding: float  # negative curvature within this share of the diagonal may be rounding of K
 
 
-@compiled
 def pair_steps(problem: Problem, x: Array, gradient: Array, threshold: float, n_steps: int) -> tuple[int, bool, bool]:
     """Take pair steps until that of the best pair is at the threshold; update ``x`` and ``gradient`` in place.
 
     Returns how many, and whether curvature and step lengths were those of a convex problem that has a minimum.
     """
+    barred = np.where(x < problem.upper, 0.0, np.inf), np.where(x > problem.lower, 0.0, np.inf)
+    numbers, rows = np.empty((2, len(x))), np.empty((2, len(x)), problem.K.dtype)
+    return _take_steps(problem, x, gradient, *barred, *numbers, *rows, threshold, n_steps)
+
+
+@compiled_later
+def _take_steps(
+    problem: Problem,
+    x: Array,
+    gradient: Array,
+    cannot_rise: Array,
+    cannot_fall: Array,
+    gains: Array,
+    scratch: Array,
+    row_i: Array,
+    row_j: Array,
+    threshold: float,
+    n_steps: int,
+) -> tuple[int, bool, bool]:
     K, diagonal, rows, lower, upper = problem.K, problem.diagonal, problem.rows, problem.lower, problem.upper
-    n, convex = len(x), True
-    cannot_rise, cannot_fall = np.where(x < upper, 0.0, np.inf), np.where(x > lower, 0.0, np.inf)
-    gains, scratch = np.empty(n), np.empty(n)
-    row_i, row_j = np.empty(n, K.dtype), np.empty(n, K.dtype)
+    convex = True
     for n_taken in range(n_steps):
         i, j, excess = _choose(problem, gradient, cannot_rise, cannot_fall, gains, row_i, scratch)
         if excess <= threshold:
             return n_taken, convex, True
-        d_i, room_i = (diagonal[i], upper[i] - x[i]) if i >= 0 else (0.0, np.inf)
-        d_j, room_j = (diagonal[j], x[j] - lower[j]) if j >= 0 else (0.0, np.inf)
-        curvature = d_i + d_j - (2.0 * K[rows[i], rows[j]] if i >= 0 and j >= 0 else 0.0)
+        d_i, room_i = (float(diagonal[i]), float(upper[i] - x[i])) if i >= 0 else (0.0, np.inf)
+        d_j, room_j = (float(diagonal[j]), float(x[j] - lower[j])) if j >= 0 else (0.0, np.inf)
+        curvature = d_i + d_j - (2.0 * float(K[rows[i], rows[j]]) if i >= 0 and j >= 0 else 0.0)
         convex = convex and curvature >= -problem.rounding * (abs(d_i) + abs(d_j))
         room = min(room_i, room_j)
         if curvature <= problem.flat and room == np.inf:
@@ -62,16 +78,16 @@ def pair_steps(problem: Problem, x: Array, gradient: Array, threshold: float, n_
         step = min(excess / max(curvature, problem.flat), room)
         for v, bound, signed, at_bound in ((i, upper, step, step == room_i), (j, lower, -step, step == room_j)):
             if v >= 0:
-                x[v] = bound[v] if at_bound else min(max(x[v] + signed, lower[v]), upper[v])
-                cannot_rise[v] = 0.0 if x[v] < upper[v] else np.inf
-                cannot_fall[v] = 0.0 if x[v] > lower[v] else np.inf
+                low, high = lower[v], upper[v]
+                x[v] = place = bound[v] if at_bound else min(max(x[v] + signed, low), high)
+                cannot_rise[v], cannot_fall[v] = 0.0 if place < high else np.inf, 0.0 if place > low else np.inf
         # With one group, the choice has left the row of i in the buffer.
         row = row_i if len(problem.offsets) == 2 and not problem.plain else _row(problem, i, row_i)
         _add_difference(gradient, row, _row(problem, j, row_j), step)
     return n_steps, convex, True
 
 
-@compiled
+@compiled_later
 def _choose(
     problem: Problem,
     gradient: Array,
@@ -85,16 +101,16 @@ def _choose(
     diagonal, flat = problem.diagonal, problem.flat
     best, i, j, excess = 0.0, -1, -1, 0.0
     for k in range(len(problem.offsets) - 1):
-        start, stop = problem.offsets[k], problem.offsets[k + 1]
+        start, stop = int(problem.offsets[k]), int(problem.offsets[k + 1])
         g, gain_of = gradient[start:stop], gains[start:stop]
         up = _argmax(g, -1.0, cannot_rise[start:stop], scratch)
         up = -1 if up < 0 or (problem.slack and g[up] > 0.0) else start + up
         if up < 0 and not problem.slack:
             continue
-        g_up, d_up = (gradient[up], diagonal[up]) if up >= 0 else (0.0, 0.0)
+        g_up, d_up = (float(gradient[up]), float(diagonal[up])) if up >= 0 else (0.0, 0.0)
         _gains(g, _row(problem, up, buffer)[start:stop], diagonal[start:stop], g_up, d_up, flat, gain_of)
         down = _argmax(gain_of, 1.0, cannot_fall[start:stop], scratch)
-        down, gain, g_down = (start + down, gain_of[down], g[down]) if down >= 0 else (-1, 0.0, 0.0)
+        down, gain, g_down = (start + down, float(gain_of[down]), float(g[down])) if down >= 0 else (-1, 0.0, 0.0)
         if problem.slack and up >= 0 and g_up * g_up / max(d_up, flat) > gain:
             down, gain, g_down = -1, g_up * g_up / max(d_up, flat), 0.0
         if gain > best:
@@ -102,24 +118,38 @@ def _choose(
     return i, j, excess
 
 
-@compiled
+@compiled_later
 def _row(problem: Problem, v: int, buffer: Array) -> Array:
     """Return the kernel row of a variable, with an entry for each variable; zeros for the slack."""
     row, rows, runs = problem.K[problem.rows[v]], problem.rows, problem.runs
     if v < 0:
-        buffer[:] = 0.0
+        for k in range(len(buffer)):
+            buffer[k] = 0.0
     elif problem.plain:
         return row
     elif len(runs) > 0:
-        for k in range(len(runs) - 1):
-            buffer[runs[k] : runs[k + 1]] = row[rows[runs[k]] : rows[runs[k]] + runs[k + 1] - runs[k]]
+        for run in range(len(runs) - 1):
+            shift = rows[runs[run]] - runs[run]
+            for k in range(runs[run], runs[run + 1]):
+                buffer[k] = row[k + shift]
     else:
         for k in range(len(buffer)):
             buffer[k] = row[rows[k]]
     return buffer
 
 
-@compiled
+@_row.in_numpy
+def _take_row(problem: Problem, v: int, buffer: Array) -> Array:
+    if v < 0:
+        buffer.fill(0.0)
+    elif problem.plain:
+        return problem.K[v]
+    else:
+        np.take(problem.K[problem.rows[v]], problem.rows, out=buffer, mode="clip")  # other modes copy once more
+    return buffer
+
+
+@compiled_later
 def _gains(gradient: Array, row: Array, diagonal: Array, g_up: float, d_up: float, flat: float, gains: Array) -> None:
     """Set ``gains`` to twice what it gains to lower a variable as another rises, were there no box."""
     for v in range(len(gains)):
@@ -127,16 +157,38 @@ def _gains(gradient: Array, row: Array, diagonal: Array, g_up: float, d_up: floa
         gains[v] = min(excess * excess / max(d_up + diagonal[v] - 2.0 * row[v], flat), MAX_GAIN)
 
 
-@compiled
+@_gains.in_numpy
+def _compute_gains(
+    gradient: Array, row: Array, diagonal: Array, g_up: float, d_up: float, flat: float, gains: Array
+) -> None:
+    curvature = diagonal + d_up
+    curvature -= row + row
+    np.maximum(curvature, flat, out=curvature)
+    np.subtract(gradient, g_up, out=gains)
+    np.maximum(gains, 0.0, out=gains)
+    np.multiply(gains, gains, out=gains)
+    np.divide(gains, curvature, out=gains)
+    if flat < SAFE_CURVATURE:
+        np.minimum(gains, MAX_GAIN, out=gains)
+
+
+@compiled_later
 def _add_difference(values: Array, row: Array, other: Array, step: float) -> None:
     """Add ``step`` times the difference of two rows to ``values``."""
     for v in range(len(values)):
-        values[v] += step * row[v] - step * other[v]  # products in double precision, differences of rows might not be
+        values[v] += step * (np.float64(row[v]) - np.float64(other[v]))  # rows may be in single precision
 
 
-@compiled
+@_add_difference.in_numpy
+def _subtract_rows(values: Array, row: Array, other: Array, step: float) -> None:
+    change = np.subtract(row, other, dtype=float)
+    change *= step
+    values += change
+
+
+@compiled_later
 def _argmax(values: Array, sign: float, barred: Array, scratch: Array) -> int:
-    """Return the place of the largest entry of ``sign * values - barred``, -1 if none is above minus infinity."""
+    """Return the first place of the largest entry of ``sign * values - barred``, -1 if none is above minus infinity."""
     lane = len(values) // 8  # eight lanes are folded into one first
     for v in range(lane):
         a = max(sign * values[v] - barred[v], sign * values[v + lane] - barred[v + lane])
@@ -147,13 +199,29 @@ def _argmax(values: Array, sign: float, barred: Array, scratch: Array) -> int:
         w = v + 6 * lane
         d = max(sign * values[w] - barred[w], sign * values[w + lane] - barred[w + lane])
         scratch[v] = max(max(a, b), max(c, d))
-    best, place = -np.inf, -1
+    best, n_best, place = -np.inf, 0, -1
     for v in range(lane):
         if scratch[v] > best:
-            best, place = scratch[v], v
+            best, n_best, place = scratch[v], 0, v
+        if scratch[v] == best:
+            n_best += 1
     while place >= 0 and sign * values[place] - barred[place] != best:
         place += lane
+    if n_best > 1 and place >= lane:  # the first place may be that of another maximum of the lanes
+        for v in range(place):
+            if sign * values[v] - barred[v] == best:
+                place = v
+                break
     for v in range(8 * lane, len(values)):
         if sign * values[v] - barred[v] > best:
             best, place = sign * values[v] - barred[v], v
     return place
+
+
+@_argmax.in_numpy
+def _find_largest(values: Array, sign: float, barred: Array, scratch: Array) -> int:
+    if not len(values):
+        return -1
+    scores = values - barred if sign > 0.0 else values + barred
+    place = int(scores.argmax() if sign > 0.0 else scores.argmin())
+    return place if barred[place] == 0.0 else -1

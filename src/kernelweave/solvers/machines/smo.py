@@ -35,13 +35,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg.lapack import dpotrf
 
-from ..compiled_loops import Array, add_rows, gather, mirror, walk
-from ..compiling import compiled
+from ..compiled_loops import Array, add_rows, gather, mirror
 from ..result import Certificate, SolverResult, Status
+from .newton_walk import walk
+from .optimality import SUM_ROUNDING, find_best_multiplier, measure_gap, survey
 from .pair_steps import Problem, pair_steps
 
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
-SUM_ROUNDING = 1e-12  # a total that the box misses by less than this share is met up to rounding
 MIN_GAP_ROUNDINGS = 1.0  # times the rounding of the objective: a smaller gap cannot be told from none
 STALLED_RATIO = 0.9  # times the best measure so far: what is above has made none
 MAX_STALLS = 10  # looks at the measure in a row without progress, after which rounding is to blame
@@ -289,7 +289,7 @@ class _Descent:
         slack = 0.0 if problem.slack else np.inf
         self.multiplier = np.zeros(len(problem.offsets) - 1)
         self.least, self.most = self.multiplier + slack, self.multiplier - slack
-        value, size, largest = _survey(problem, x, gradient, self.nearly, self.least, self.most)
+        value, size, largest = survey(problem, x, gradient, self.nearly, self.least, self.most)
         self.objective = self.constant + value
         self.noise = EPS * (abs(self.objective) + size)
         self.violation = gap = 0.0
@@ -302,8 +302,8 @@ class _Descent:
             if self.certified:
                 place = (gradient[group], x[group], problem.lower[group], problem.upper[group])
                 if most > least and not problem.slack:  # the middle of what should be an interval may prove little
-                    self.multiplier[k] = _best_multiplier(*place, least, most)
-                gap += _measure_gap(*place, self.multiplier[k])
+                    self.multiplier[k] = find_best_multiplier(*place, least, most)
+                gap += measure_gap(*place, self.multiplier[k])
         self.measure = gap if self.certified else self.violation
         scale = abs(self.objective) if self.certified else largest
         self.target = self.tol * max(scale, TINY)
@@ -420,80 +420,3 @@ class _Descent:
                 mirror(factor.T)
                 return np.asarray(factor.T)
         return None
-
-
-@compiled
-def _survey(
-    problem: Problem, x: Array, gradient: Array, nearly: Array, least: Array, most: Array
-) -> tuple[float, float, float]:
-    """Return the objective, what its rounding errors are relative to, and the largest gradient.
-
-    Lowers ``least`` to the least gradient of the variables of each group that can rise, and raises ``most`` likewise.
-    """
-    value = sizes = squares = largest = 0.0
-    for k in range(len(least)):
-        for v in range(problem.offsets[k], problem.offsets[k + 1]):
-            g = gradient[v]
-            value += 0.5 * x[v] * (g + problem.linear[v])
-            sizes += np.sqrt(abs(problem.diagonal[v])) * abs(x[v])
-            squares += abs(problem.diagonal[v]) * x[v] * x[v]
-            largest = max(largest, abs(g))
-            if x[v] < problem.upper[v] - nearly[v]:
-                least[k] = min(least[k], g)
-            if x[v] > problem.lower[v] + nearly[v]:
-                most[k] = max(most[k], g)
-    return value, sizes * np.sqrt(squares), largest
-
-
-@compiled
-def _best_multiplier(gradient: Array, x: Array, lower: Array, upper: Array, least: float, most: float) -> float:
-    """Return the multiplier at which the gap of a group is least: in the middle, where there are many.
-
-    The slope in b is the width of the box of all variables with g_i < b, less the sum of x - l: zero at a quantile.
-    All with a gradient below ``least`` or above ``most`` are at the bound where they should be.
-    """
-    values, weights = np.empty(len(x)), np.empty(len(x))
-    n, wanted, sure = 0, 0.0, 0.0
-    for v in range(len(x)):
-        wanted += x[v] - lower[v]
-        if gradient[v] < least:
-            sure += upper[v] - lower[v]
-        elif gradient[v] <= most:
-            values[n], weights[n] = gradient[v], upper[v] - lower[v]
-            n += 1
-    low = _quantile(values[:n], weights[:n], (1.0 - SUM_ROUNDING) * wanted - sure)
-    return 0.5 * (low + _quantile(values[:n], weights[:n], (1.0 + SUM_ROUNDING) * wanted - sure))
-
-
-@compiled
-def _quantile(values: Array, weights: Array, wanted: float) -> float:
-    """Return the least value such that the values up to it have the wanted weight; the largest if there is none."""
-    values, weights = values.copy(), weights.copy()
-    n, pivot = len(values), 0.0
-    while n > 0:
-        a, b, c = values[0], values[n // 2], values[n - 1]
-        pivot = max(min(a, b), min(max(a, b), c))
-        below = equal = 0.0
-        for v in range(n):
-            below += weights[v] if values[v] < pivot else 0.0
-            equal += weights[v] if values[v] == pivot else 0.0
-        if below < wanted <= below + equal:
-            break
-        n_kept = 0
-        for v in range(n):
-            if values[v] < pivot if wanted <= below else values[v] > pivot:
-                values[n_kept], weights[n_kept] = values[v], weights[v]
-                n_kept += 1
-        wanted -= 0.0 if wanted <= below else below + equal
-        n = n_kept
-    return pivot
-
-
-@compiled
-def _measure_gap(gradient: Array, x: Array, lower: Array, upper: Array, multiplier: float) -> float:
-    """Return the duality gap of a group at a multiplier."""
-    gap = 0.0
-    for v in range(len(x)):
-        excess = gradient[v] - multiplier
-        gap += max(excess * (x[v] - lower[v]), excess * (x[v] - upper[v]))
-    return gap
