@@ -1,4 +1,3 @@
-import io
 import json
 import pickle
 import zipfile
@@ -6,16 +5,19 @@ from datetime import date
 
 import numpy as np
 import pytest
+from checks.model_files import craft, forge, named, read_parts, walk, write_parts
 from checks.rounding import assert_same_but_for_rounding
 from scipy import sparse
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.decomposition import PCA
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.feature_selection import SelectKBest, f_classif
 from sklearn.metrics import balanced_accuracy_score, make_scorer
 from sklearn.model_selection import GridSearchCV
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, PolynomialFeatures, QuantileTransformer, StandardScaler
+from sklearn.svm import LinearSVC
 
 import kernelweave
 from kernelweave import (
@@ -40,7 +42,7 @@ from kernelweave import (
 from kernelweave.errors import KernelweaveError
 from kernelweave.kernels.cluster import ClusterKernel, DiffusionKernel
 from kernelweave.model_selection import SemiSupervisedCalibration, labeled_scorer
-from kernelweave.persistence import _is_known, load, load_with_about, save
+from kernelweave.persistence import load, load_with_about, save
 
 skops = pytest.importorskip("skops.io")
 LIBRARY = [
@@ -151,28 +153,6 @@ def test_a_loaded_model_of_sparse_rows_predicts_the_same(make, form, data, tmp_p
         np.testing.assert_array_equal(again.predict(rows), model.predict(rows))
 
 
-def crafted(path, change=lambda node: node, **arrays):
-    """Rewrite a model file: how its schema describes the model, and arrays of its sparse matrices."""
-    with zipfile.ZipFile(path) as archive:
-        parts = {name: archive.read(name) for name in archive.namelist()}
-    schema = json.loads(parts["schema.json"])
-    schema["content"]["model"] = change(schema["content"]["model"])
-    parts["schema.json"] = json.dumps(schema).encode()
-    for name in [name for name in parts if name.endswith(".npz") and arrays]:
-        file = io.BytesIO()
-        np.savez(file, **{**np.load(io.BytesIO(parts[name])), **arrays})
-        parts[name] = file.getvalue()
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, content in parts.items():
-            archive.writestr(name, content)
-
-
-def named(node, name, loader):
-    """The node as one of another type and loader."""
-    module, _, attribute = name.rpartition(".")
-    return {**node, "__module__": module, "__class__": attribute, "__loader__": loader}
-
-
 def corner(path, form=sparse.csr_matrix):
     """Save a sparse matrix of shape (2, 3) with three entries, in place of a model."""
     save(form(np.array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])), path)
@@ -180,7 +160,7 @@ def corner(path, form=sparse.csr_matrix):
 
 def test_a_file_that_is_rewritten_as_it_was_is_loaded(tmp_path):
     corner(tmp_path / "m.skops")
-    crafted(tmp_path / "m.skops", shape=np.array([2, 3]))
+    craft(tmp_path / "m.skops", shape=np.array([2, 3]))
     assert load(tmp_path / "m.skops").toarray().tolist() == [[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]
 
 
@@ -208,7 +188,7 @@ def test_a_file_that_is_rewritten_as_it_was_is_loaded(tmp_path):
 )
 def test_a_sparse_matrix_that_is_not_what_it_says_is_refused(arrays, form, tmp_path):
     corner(tmp_path / "m.skops", form)
-    crafted(tmp_path / "m.skops", **arrays)
+    craft(tmp_path / "m.skops", **arrays)
     with pytest.raises(ValueError, match=rf"is not a model file .*{form.__name__}.*copy it again"):
         load(tmp_path / "m.skops")
 
@@ -225,7 +205,7 @@ def test_a_sparse_matrix_that_is_not_what_it_says_is_refused(arrays, form, tmp_p
 )
 def test_a_sparse_matrix_is_built_in_the_way_that_is_checked_and_in_no_other(loader, content, tmp_path):
     save({"indptr": np.array([0, 10**9, 0])}, tmp_path / "m.skops")
-    crafted(tmp_path / "m.skops", lambda node: named(content(node), "scipy.sparse._csr.csr_matrix", loader))
+    craft(tmp_path / "m.skops", lambda node: named(content(node), "scipy.sparse._csr.csr_matrix", loader))
     with pytest.raises(ValueError, match=r"does not load from files: scipy.sparse._csr.csr_matrix"):
         load(tmp_path / "m.skops")
 
@@ -233,7 +213,7 @@ def test_a_sparse_matrix_is_built_in_the_way_that_is_checked_and_in_no_other(loa
 def test_a_sparse_matrix_says_which_it_is(tmp_path):
     corner(tmp_path / "m.skops")  # skops trusts the base of all of them, and checks none
     change = lambda node: named(node, "scipy.sparse._matrix.spmatrix", "SparseMatrixNode")  # noqa: E731
-    crafted(tmp_path / "m.skops", change, indices=np.array([0, 10**9, 1]))
+    craft(tmp_path / "m.skops", change, indices=np.array([0, 10**9, 1]))
     with pytest.raises(ValueError, match=r"does not load from files: scipy.sparse._matrix.spmatrix"):
         load(tmp_path / "m.skops")
 
@@ -244,15 +224,16 @@ def test_other_sparse_matrices_are_not_saved(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("older", [3, 4])  # format 4: before parameters and attributes were renamed
+@pytest.mark.parametrize("older", [3, 4, 5])  # format 5: before files had a digest
 def test_a_file_of_an_older_version_is_refused_with_what_to_do(older, tmp_path, monkeypatch):
     X = np.random.default_rng(0).normal(size=(30, 2))
     model = kernelweave.SSMKClassifier(kernelweave.RBF()).fit(X, X[:, 0] > 0)
-    monkeypatch.setattr("kernelweave.persistence.FORMAT", older)
+    monkeypatch.setattr("kernelweave.persistence.model_file.FORMAT", older)
     save(model, tmp_path / "m.skops")
     monkeypatch.undo()
+    write_parts(tmp_path / "m.skops", read_parts(tmp_path / "m.skops"), sealed=False)  # they had no digest
     message = (
-        rf"m.skops is a model file of format {older}, and this version of kernelweave reads format 5 only: "
+        rf"m.skops is a model file of format {older}, and this version of kernelweave reads format 6 only: "
         "fit the model again, or load it with the version that wrote it[.]$"
     )
     with pytest.raises(ValueError, match=message):
@@ -266,7 +247,7 @@ def test_objects_of_other_packages_are_refused(data, tmp_path):
     with pytest.raises(ValueError, match=r"load would refuse: json.*save the model with pickle"):
         save(model, tmp_path / "m.skops")
     assert list(tmp_path.iterdir()) == []
-    skops.dump({"model": model}, tmp_path / "m.skops")
+    forge(tmp_path / "m.skops", model)
     with pytest.raises(ValueError, match="does not load from files: json"):
         load(tmp_path / "m.skops")
 
@@ -297,7 +278,7 @@ def test_callbacks_of_scikit_learn_are_neither_saved_nor_loaded(data, tmp_path):
     model = SSMKClassifier().fit(X, y).set_callbacks(callback.ScoringMonitor(scoring="accuracy"))
     with pytest.raises(ValueError, match=r"load would refuse: sklearn.callback.*set_callbacks\(\)"):
         save(model, tmp_path / "m.skops")
-    skops.dump({"model": model}, tmp_path / "m.skops")  # built, it would connect to an address out of the file
+    forge(tmp_path / "m.skops", model)  # built, it would connect to an address out of the file
     with pytest.raises(ValueError, match=r"does not load from files: sklearn.callback"):
         load(tmp_path / "m.skops")
     save(model.set_callbacks(), tmp_path / "m.skops")
@@ -326,8 +307,13 @@ def test_what_skops_cannot_write_is_refused(tmp_path):
             SSMKClassifier(), {"C": [1]}, cv=SemiSupervisedSplit(2), scoring=labeled_scorer("accuracy")
         ),
         lambda: make_pipeline(SelectKBest(f_classif, k=2), CalibratedClassifierCV(SSMKClassifier(), cv=2)),
+        lambda: CalibratedClassifierCV(CGBoostClassifier(), method="isotonic", cv=2),
+        lambda: make_pipeline(PolynomialFeatures(), QuantileTransformer(n_quantiles=10), PCA(2), LinearSVC()),
     ],
-    ids=["grid search", "with a metric", "with a splitter and a scorer of ours", "selection and calibration"],
+    ids=[
+        *("grid search", "with a metric", "with a splitter and a scorer of ours", "selection and calibration"),
+        *("isotonic calibration", "other transformers"),
+    ],
 )
 def test_what_comes_from_scikit_learn_is_loaded(make, data, tmp_path):
     X, y = data
@@ -336,33 +322,10 @@ def test_what_comes_from_scikit_learn_is_loaded(make, data, tmp_path):
     np.testing.assert_array_equal(load(tmp_path / "m.skops").predict(X), model.predict(X))
 
 
-@pytest.mark.parametrize(
-    "name, is_loaded",
-    [
-        ("sklearn.metrics._scorer._PassthroughScorer", True),
-        ("sklearn.metrics._classification.f1_score", True),
-        ("sklearn.metrics.pairwise.partial", False),  # imported there, from elsewhere
-        ("sklearn.utils._testing._delete_folder", False),  # does more than compute
-        ("sklearn.neighbors._kd_tree.KDTree", False),
-        ("sklearn.no_such_module.Thing", False),
-        ("sklearn_other.Thing", False),
-        ("kernelweave.kernels.pointwise.RBF", True),
-        ("kernelweave.solvers.result.Status", True),
-        ("kernelweave.persistence.os", False),
-        ("kernelweave.persistence.os.system", False),
-        ("kernelweave.files.atomic_write", False),
-        ("kernelweave.kernels.graph.import_module", False),
-        ("kernelweave.kernels.graph.NearestNeighbors", False),
-    ],
-)
-def test_names_in_a_file_are_looked_up_before_they_are_trusted(name, is_loaded):
-    assert _is_known(name) is is_loaded
-
-
 def test_a_file_cannot_call_functions_of_kernelweave(tmp_path):
     save([str(tmp_path / "written"), b"by the file"], tmp_path / "m.skops")
     name = "kernelweave.files.atomic_write"
-    crafted(tmp_path / "m.skops", lambda node: named({"content": node}, name, "ConstructorFromReduceNode"))
+    craft(tmp_path / "m.skops", lambda node: named({"content": node}, name, "ConstructorFromReduceNode"))
     with pytest.raises(ValueError, match=f"does not load from files: {name}"):
         load(tmp_path / "m.skops")
     assert [path.name for path in tmp_path.iterdir()] == ["m.skops"]
@@ -382,6 +345,18 @@ def test_a_zip_of_something_else_is_refused(tmp_path):
         load(tmp_path / "m.skops")
 
 
+@pytest.mark.parametrize("compression", [zipfile.ZIP_DEFLATED, zipfile.ZIP_LZMA, zipfile.ZIP_BZIP2])
+def test_a_damaged_archive_of_any_kind_is_refused_with_a_sentence(compression, tmp_path):
+    with zipfile.ZipFile(tmp_path / "m.skops", "w", compression) as archive:
+        archive.writestr("schema.json", json.dumps({"a": list(range(1000))}))
+    data = bytearray((tmp_path / "m.skops").read_bytes())
+    for place in range(30, len(data), 7):
+        spoiled = data[:place] + bytes([data[place] ^ 255]) + data[place + 1 :]
+        (tmp_path / "m.skops").write_bytes(spoiled)
+        with pytest.raises(ValueError, match=r"is not a model file of kernelweave|was not written by"):
+            load(tmp_path / "m.skops")
+
+
 def test_a_missing_file_is_a_file_error(tmp_path):
     with pytest.raises(FileNotFoundError):
         load(tmp_path / "none.skops")
@@ -399,3 +374,19 @@ def test_without_skops_the_remedy_is_named(monkeypatch, tmp_path):
     monkeypatch.setitem(__import__("sys").modules, "skops.io", None)
     with pytest.raises(ImportError, match=r"pip install 'kernelweave\[io\]'"):
         kernelweave.load(tmp_path / "m")
+
+
+def test_a_model_of_another_scikit_learn_is_loaded_with_one_warning(data, tmp_path):
+    X, y = data
+    save(make_pipeline(StandardScaler(), SSMKClassifier()).fit(X, y), tmp_path / "m.skops")
+    parts = read_parts(tmp_path / "m.skops")
+    for node in walk(parts["schema.json"]):
+        content = node.get("content")
+        if isinstance(content, dict) and "_sklearn_version" in content:
+            content["_sklearn_version"]["content"] = '"1.5.0"'
+    parts["schema.json"]["content"]["versions"]["content"]["scikit-learn"]["content"] = '"1.5.0"'
+    write_parts(tmp_path / "m.skops", parts)
+    with pytest.warns(UserWarning, match=r"m.skops was saved with scikit-learn 1.5.0, and this is") as warned:
+        load(tmp_path / "m.skops")
+    assert len(warned) == 1
+    assert warned[0].filename == __file__
