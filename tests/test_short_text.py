@@ -19,7 +19,16 @@ from kernelweave import (
     Sigmoid,
     SSMKClassifier,
 )
-from kernelweave.short_text import cut_text, format_number, list_some, name_some, short_lists, short_repr
+from kernelweave.short_text import (
+    cut_text,
+    format_number,
+    format_numbers,
+    list_some,
+    name_some,
+    short_lists,
+    short_repr,
+    suggest_names,
+)
 
 GENES = [f"gene_{k}" for k in range(20_000)]
 WIDE = [
@@ -153,3 +162,28 @@ def test_the_context_of_short_lists_ends_with_an_error():
 )
 def test_numbers_have_few_digits_and_seldom_an_exponent(value, digits, sign, text):
     assert format_number(value, digits, sign) == text
+
+
+@pytest.mark.parametrize(
+    "values, sign, texts",
+    [
+        ([1.4712, 1.49, 2.7], False, ["1.47", "1.49", "2.70"]),
+        ([0.5, -0.25, 0.0], True, ["+0.50", "-0.25", "+0.00"]),
+        ([-0.00001, 0.25, 0.5], False, ["0.00", "0.25", "0.50"]),  # one small number needs no more decimals
+        ([29193.4, 512.25, 1670.2], False, ["29200", "512", "1670"]),
+        ([2.0, 3.0], False, ["2", "3"]),
+        ([float("nan"), 1.5, float("inf")], False, ["–", "1.5", "inf"]),
+        ([3e12, 1.5], False, ["3e+12", "1.5"]),
+        ([0.0, 0.0], False, ["0", "0"]),
+        ([], False, []),
+    ],
+)
+def test_numbers_of_one_column_have_the_same_decimals(values, sign, texts):
+    assert format_numbers(values, 3, sign) == texts
+
+
+def test_names_that_look_like_a_wrong_one_are_suggested():
+    assert suggest_names(["Outcom"], ["age", "outcome", "x"]) == " Did you mean 'outcome'?"
+    assert suggest_names(["AGE", "outcom"], ["age", "outcome"]) == " Did you mean 'age' or 'outcome'?"
+    assert suggest_names(["gene_7"], []) == suggest_names(["zebra"], ["age"]) == suggest_names([3], ["age"]) == ""
+    assert len(suggest_names([f"{name}x" * 50 for name in GENES], [name * 50 for name in GENES])) < LINE

@@ -20,7 +20,7 @@ def test_a_column_is_of_numbers_if_every_cell_is_one_or_missing(dtype):
         assert found is None
     else:
         assert_array_equal(found, expected)
-    assert_array_equal(cells.read_column(pd.Series(texts, dtype=dtype), "x", "numeric", "", ""), expected)
+    assert_array_equal(cells.read_column(pd.Series(texts, dtype=dtype), "x", "numeric", "", "")[0], expected)
     for row in (5, cells.N_HEAD + 5):
         for text in ("5 mm", "1e400", "infinity"):
             changed = pd.Series([*texts[:row], text, *texts[row + 1 :]], dtype=dtype)
@@ -36,10 +36,10 @@ def test_what_is_neither_text_nor_numbers_is_no_column_of_numbers(column):
 @pytest.mark.parametrize("new", [["3", "4"], ["1,234", "5,678"], ["1,5", "12"]])
 def test_the_decimal_mark_is_that_of_the_column_learned_from(new):
     """A new table may have no comma in that column, or only commas that could stand between thousands."""
-    kind, form, _ = cells.find_kind(["1,5", "2,25", "3"])
+    kind, form, _ = cells.find_kind(["1,5", "2,25", "3"], np.ones(3, dtype=int))
     assert (kind, form) == ("numeric", ",")
     expected = [float(text.replace(",", ".")) for text in new]
-    assert_array_equal(cells.read_column(pd.Series(new), "x", kind, form, ""), expected)
+    assert_array_equal(cells.read_column(pd.Series(new), "x", kind, form, "")[0], expected)
 
 
 def test_levels_give_the_column_back():
@@ -77,31 +77,68 @@ def test_instants_with_a_zone_are_days_of_utc():
     assert_allclose(found, expected, rtol=1e-15)
 
 
-WITH_SIGNS = {
-    "unit": ["12.3 mm", "37.2°C", "5mg/dl", "-1e5 m", ".5 g", "12 345 km", "3,5 Jahre"],
-    "percent sign": ["45%", "+4,5 %"],
-    "currency sign": ["€1,034.20", "-$5", "1 034,20 €", "EUR 12", "7 CHF"],
-    "comparison sign": ["<0.1", ">= 5", "≤3", "~ 7 mm"],
-    "marks between thousands": ["1,034.20", "1.034.200", "1'000.5", "1’000"],
-}
-WITHOUT = ["A12", "12 Main Street", "10:30", "2024-01-31", "1-2", "1.2.3", "555 123 456", "007", "%", "<", "USD", "x"]
+NUMBERS = [str(v / 8) for v in range(20)]
+STRAY = ["#N/A", "#DIV/0!", ".", "-", "unknown", "n/a", "(3.5)", "oops", "1,5 or 2", "<0.1"]
 
 
-@pytest.mark.parametrize("sign, text", [(sign, text) for sign, texts in WITH_SIGNS.items() for text in texts])
-def test_what_is_beside_a_number_is_named(sign, text):
-    found = cells.describe_signs(["1.5", text], np.array([9, 1]))
-    assert found.startswith((f"numbers with a {sign}, such as", f"numbers with {sign}, such as"))
-    assert f"{text!r}: write " in found
-    assert ("no marks between thousands" in found) == (text == "€1,034.20")
+@pytest.mark.parametrize("stray", STRAY)
+def test_one_stray_cell_among_numbers_is_a_gap_and_is_named(stray):
+    series = pd.Series([*NUMBERS, stray], dtype=object)
+    levels, codes = cells.factorize_texts(series)
+    reading = cells.find_kind(levels, np.bincount(codes[codes >= 0]))
+    assert (reading.kind, reading.form) == ("numeric", "")
+    values, gaps = cells.read_column(series, "x", "numeric", "", "")
+    assert_array_equal(values, [*map(float, NUMBERS), np.nan])
+    assert gaps == ({} if stray in ("-", "n/a") else {stray: 1})  # these two are missing values anywhere
 
 
-@pytest.mark.parametrize("text", WITHOUT)
-def test_codes_dates_and_words_are_not_numbers_with_signs(text):
-    assert cells.describe_signs([text], np.array([1])) == ""
+@pytest.mark.parametrize(
+    "cells_of_column, kind, form, gaps",
+    [
+        ([*(f"{v:.3f}" for v in range(1, 30)), "bad"], "numeric", "", ["bad"]),  # three digits are no thousands
+        (["$38,364", "$999", "$1,200", "$7", "$8", "free"], "numeric", ".,$", ["free"]),
+        (["12 kg", "7.5 kg", "8 kg", "9 kg", "10 kg", "11"], "numeric", ".-kg", ["11"]),
+        (["95.6%", "4%"], "numeric", ".-%", []),
+        (["1.234,56", "12,5"], "numeric", ",.", []),
+        (["2024-01-31", "2023-02-28", "2023-03-01", "2022-01-01", "soon", "unk"], "date", "ISO8601", ["soon", "unk"]),
+        (["31/01/2024", "01/02/2024", "03/04/2024", "05/06/2024"], "date", "%d/%m/%Y", []),
+        (["09:30", "23:59", "00:01", "12:00", "noon"], "time of day", "", ["noon"]),
+        (["9:30", "36:15", "2 h 5 min", "1:00"], "duration", "h:m", []),
+        (["59:30", "1:02:10", "45:00"], "duration", "m:s", []),
+        (["red", "green", "unknown"], "text", "", []),
+        (["5 mm", "6 kg", "7 s"], "text", "", []),
+        (["01067", "50667", "10115", "99084", "SW1A"], "text", "", []),
+        (["unknown", "#N/A"], "text", "", []),
+    ],
+)  # fmt: skip
+def test_what_people_write_is_read_where_cells_agree(cells_of_column, kind, form, gaps):
+    reading = cells.find_kind(cells_of_column, np.ones(len(cells_of_column), dtype=int))
+    assert (reading.kind, reading.form) == (kind, form)
+    unread = [] if reading.values is None else np.array(cells_of_column)[np.isnan(reading.values)]
+    assert list(unread) == gaps
 
 
-def test_signs_are_named_where_most_cells_are_numbers_and_units_are_few():
-    assert cells.describe_signs(["5 mm", "unknown"], np.array([9, 1])) != ""
-    assert cells.describe_signs(["5 mm", "unknown"], np.array([8, 2])) == ""
-    assert cells.describe_signs(["12a", "12b", "7c"], np.ones(3, dtype=int)) != ""
-    assert cells.describe_signs(["12a", "12b", "7c", "9d"], np.ones(4, dtype=int)) == ""  # numbers of houses
+def test_stray_cells_are_gaps_while_they_are_few():
+    def kind(n_other):
+        return cells.find_kind(["1.5", "2.5", "bad"], np.array([50, 50 - n_other, n_other])).kind
+
+    assert [kind(n) for n in (1, 5, 6, 30)] == ["numeric", "numeric", "text", "text"]
+    assert cells.find_kind(["1.5", "2.5", "unknown"], np.array([2, 1, 60])).kind == "numeric"
+    assert cells.find_kind(["1.5", "bad"], np.array([3, 1])).kind == "text"
+
+
+def test_a_new_table_is_read_in_the_form_that_was_learned_and_another_one_is_refused():
+    def read(texts, form):
+        return cells.read_column(pd.Series(texts, dtype=object), "x", "numeric", form, "")[0].tolist()
+
+    assert read(["$1,000", "$5"], ".,$") == [1000.0, 5.0]
+    assert read(["1.234", "5"], ",.") == [1234.0, 5.0]
+    assert read(["1234.5", "5"], ".,") == [1234.5, 5.0]
+    assert cells.read_column(pd.Series([1.5, 2.0]), "x", "numeric", ".-kg", "")[0].tolist() == [1.5, 2.0]
+    assert np.isnan(read(["unknown", "#N/A"], "")).all()
+    with pytest.raises(ValueError, match=r"Column 'x' was numeric \(in kg\) .* and here it holds '5'"):
+        read(["5", "6"], ".-kg")
+    with pytest.raises(
+        ValueError, match="reads the column 'x' as 'colour', which this version of kernelweave does not"
+    ):
+        cells.read_column(pd.Series(["red"]), "x", "colour", "", "")

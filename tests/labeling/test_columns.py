@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from numpy.testing import assert_allclose
 
-from kernelweave.labeling.columns import plan_columns
+from kernelweave.labeling.columns import MAX_TEXTS, plan_columns
 from kernelweave.labeling.encoder import make_encoder
 
 N = 60
@@ -68,34 +68,39 @@ KINDS = {
     "shuffled row numbers": (texts(SHUFFLED + 1), "left out", "ID-like: whole numbers of a regular range"),
     "shuffled tens": (texts(10 * SHUFFLED), "left out", "ID-like: whole numbers of a regular range"),
     "codes": ([f"A-{v:x}" for v in 1000 + 7 * SHUFFLED], "left out", "ID-like: a different code in each row"),
-    "names": ([f"Person Number {v}" for v in SHUFFLED], "left out", "free text (60 distinct values)"),
-    "repeated remarks": (cycle(*(f"remark no {v}" for v in range(30))), "left out", "free text (30 distinct values)"),
-    "many levels": (cycle(*(f"L{v}" for v in range(30))), "left out", "too many distinct texts (30 distinct values)"),
-    "long text": (cycle(*(f"{v} " + "word " * 20 for v in range(12))), "left out", "free text"),
+    "names": ([f"Person Number {v}" for v in SHUFFLED], "text", "free text (60 distinct values)"),
+    "repeated remarks": (cycle(*(f"remark no {v}" for v in range(30))), "text", "free text (30 distinct values)"),
+    "many levels": (cycle(*(f"L{v}" for v in range(30))), "text", "too many distinct texts (30 distinct values)"),
+    "long text": (cycle(*(f"{v} " + "word " * 20 for v in range(12))), "text", "free text"),
+    "text of no letters": (cycle(*("! " * v + "?" * (30 - v) for v in range(30))), "text", "free text"),
     "all levels rare": (cycle(*(f"L{v}" for v in range(20)), n=38), "left out", "no value occurs in 3 rows"),
-    "one bad cell": (["oops", *texts(NOISE[1:])], "left out", "98.3 % of the cells are numbers, but not 'oops'"),
-    "numbers with a unit": (
-        [f"{v} mm" for v in SHUFFLED],
+    "one bad cell": (["oops", *texts(NOISE[1:])], "numeric", "numbers, 1.7 % missing"),
+    "a few errors of a spreadsheet": (["#N/A", "#DIV/0!", *texts(NOISE[2:])], "numeric", "numbers, 3.3 % missing"),
+    "three decimals and a bad cell": (["x", *(f"{v:.3f}" for v in 5 + NOISE[1:])], "numeric", "numbers, 1.7 % missing"),
+    "many bad cells": (["ab ba", "b c", *["x y"] * 4, *texts(NOISE[6:])], "text", "free text (57 distinct"),
+    "numbers with a unit": ([f"{v} mm" for v in SHUFFLED], "numeric", "numbers (in mm)"),
+    "numbers with a currency": ([f"€{v + 0.5:,}" for v in 100 * SHUFFLED], "numeric", "numbers (in €, ',' between"),
+    "numbers with a percent sign": ([f"{v}%" for v in SHUFFLED], "numeric", "numbers (in %)"),
+    "a unit in some cells": (
+        [f"{v}{' mm' * (v % 2)}" for v in SHUFFLED],
         "left out",
-        " mm': write the unit in the header (60 distinct",
+        "with a unit in some cells, such as '",
     ),
-    "numbers with a currency": (
-        [f"€{v + 0.5:,}" for v in 100 * SHUFFLED],
-        "left out",
-        "with a currency sign, such as '€",
-    ),
-    "numbers with a percent sign": ([f"{v}%" for v in SHUFFLED], "left out", "%': write the sign in the header"),
-    "below the limit": (
-        cycle("<0.1", *texts(NOISE[:40])),
+    "a cell below the limit": (["<0.1", *texts(NOISE[1:])], "numeric", "numbers, 1.7 % missing"),
+    "many below the limit": (
+        ["<0.1" if k % 5 == 0 else str(v) for k, v in enumerate(NOISE)],
         "left out",
         "comparison sign, such as '<0.1': write the number",
     ),
-    "thousands": (
+    "thousands, or decimals": (
         [f"{v:,}" for v in 1000 + 7 * SHUFFLED],
         "left out",
-        "numbers with marks between thousands, such as '1,",
+        "numbers whose comma may separate thousands or decimals, such as '1,",
     ),
-    "doses are levels": (cycle("10 mg", "20 mg"), "categorical", "2 distinct"),
+    "thousands": ([f"{v:,}" for v in 500 * SHUFFLED**2], "numeric", "numbers (',' between thousands)"),
+    "doses": (cycle("10 mg", "20 mg"), "numeric", "numbers (in mg)"),
+    "times of day": (cycle("09:30", "23:59", "00:01"), "time of day", "times of day"),
+    "durations": (cycle("9:30", "36:15", "2 h 5 min"), "duration", "durations"),
     "SIM cards": (
         texts(SIM + int(v) for v in RNG.integers(0, 10**6, N)),
         "left out",
@@ -144,6 +149,13 @@ def test_a_column_is_what_its_cells_say(cells, kind, reason, dtype):
         encoded = make_encoder(plan_columns(frame, target="y")).fit_transform(frame)
         assert encoded.dtype == np.float64
         assert np.isfinite(encoded).all()
+
+
+def test_of_very_many_columns_of_text_the_first_are_used():
+    remarks = [f"remark no {v}" for v in SHUFFLED]
+    plan = plan_columns(pd.DataFrame({f"t{k}": remarks for k in range(MAX_TEXTS + 2)} | {"y": ""}), target="y")
+    assert [column.kind for column in plan.columns] == ["text"] * MAX_TEXTS + ["left out"] * 3
+    assert plan.columns[-2].reason.endswith(f": only the first {MAX_TEXTS} columns of text are tested")
 
 
 @pytest.mark.parametrize("name, kind", [("id", "left out"), ("patient_id", "left out"), ("userId", "left out"),

@@ -10,7 +10,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.base import clone
 
 from kernelweave.labeling.columns import ColumnPlan, plan_columns
-from kernelweave.labeling.encoder import column_positions, make_encoder, source_positions
+from kernelweave.labeling.encoder import TEXT_VARIANCE, column_positions, make_encoder, source_positions
 
 N = 60
 RNG = np.random.default_rng(0)
@@ -214,3 +214,34 @@ def test_each_column_of_the_table_knows_the_features_it_became():
     for column, found in positions.items():
         assert all(column in names[position].partition("__")[2] for position in found)
     assert [len(positions[name]) for name in ("a", "b", "kind", "flag")] == [2, 1, 3, 1]
+
+
+def test_times_of_day_are_points_of_a_circle_and_missing_ones_its_centre():
+    frame = pd.DataFrame({"start": cycle("23:59", "00:01", "12:00", ""), "size": texts(NOISE), "y": ""})
+    plan = plan_columns(frame, target="y")
+    encoder = make_encoder(plan).fit(frame)
+    where = column_positions(encoder)["start"]
+    names = [name for name in encoder.get_feature_names_out() if "start" in name]
+    assert names == ["missing1__missingindicator_start", "time2__start_sine", "time2__start_cosine"]
+    late, early, noon, missing = encoder.transform(frame)[:4, where[1:]]
+    assert np.linalg.norm(late - early) < 0.01
+    assert_allclose(np.linalg.norm(noon - early), 2, atol=1e-4)
+    assert_array_equal(missing, [0, 0])
+
+
+def test_durations_are_scaled_as_numbers_are():
+    minutes = np.arange(N) % 7 * 10.0 + NOISE.round()
+    frame = pd.DataFrame({"took": [f"{int(m) // 60} h {int(m) % 60} min" for m in 60 + minutes], "y": ""})
+    number = pd.DataFrame({"took": texts(minutes), "y": ""})
+    found, expected = (make_encoder(plan_columns(each, target="y")).fit_transform(each) for each in (frame, number))
+    assert_allclose(found, expected, atol=1e-12)
+
+
+def test_text_takes_as_much_room_as_said_and_unseen_words_are_read():
+    remarks = [f"{['red', 'green', 'blue'][i % 3]} item {v}" for i, v in enumerate(SHUFFLED)]
+    frame = pd.DataFrame({"remark": remarks, "y": ""})
+    encoder = make_encoder(plan_columns(frame, target="y")).fit(frame)
+    X = encoder.transform(frame)
+    assert_allclose(X.var(axis=0).sum(), TEXT_VARIANCE, rtol=1e-10)
+    assert list(column_positions(encoder)) == ["remark"]
+    assert np.isfinite(encoder.transform(pd.DataFrame({"remark": ["", "yellow moon", None]}))).all()

@@ -185,3 +185,19 @@ def test_a_column_that_a_source_loses_is_noted():
     with pytest.raises(KernelweaveError, match="Source 'left' names the target 'y'"):
         fill(frame, cells, empty, sources={"left": ["y", "a"]})
     fill(frame, cells, empty, sources={"all": ["*"]})  # a pattern means what there is to learn from
+
+
+@pytest.mark.parametrize(
+    "counts, texts, expected",
+    [
+        ({"a": 10, "b": 10}, ["a"] * 20, "class 'b'"),
+        ({"a": 10, "b": 10, "c": 10}, ["a"] * 20, "classes 'b', 'c'"),
+        ({"a": 10, "b": 10}, ["a"] * 19 + ["b"], ""),
+        ({"a": 10, "b": 10}, ["a"] * 5, ""),  # none of five is no wonder
+        ({}, ["1.5"] * 100, ""),
+    ],
+)
+def test_classes_that_no_cell_is_filled_with_are_noted(counts, texts, expected):
+    notes = job.note_unused_classes({"classes": counts} if counts else {}, texts)
+    assert len(notes) == bool(expected)
+    assert not notes or f"No empty cell is filled with the {expected}:" in notes[0]

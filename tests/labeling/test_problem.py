@@ -1,9 +1,10 @@
 import numpy as np
+import pandas as pd
 import pytest
 from checks.partial_tables import table
 
 from kernelweave.errors import ErrorCode, KernelweaveError
-from kernelweave.labeling.problem import ReadingOptions, encode, read_problem
+from kernelweave.labeling.problem import ReadingOptions, encode, find_appended, read_problem
 
 
 def read(frame, cells, empty, **options):
@@ -42,3 +43,19 @@ def test_a_source_with_the_target_in_it_is_refused_and_columns_left_out_of_one_a
         read(frame, cells, empty, sources={"a": ["y"]})
     problem = read(frame, cells, empty, sources={"a": [used, "constant"]})
     assert problem.notes == ["Column 'constant' of source 'a' is left out: constant."]
+
+
+@pytest.mark.parametrize(
+    "columns, expected",
+    [
+        ({"y_probability": ["", "0.9"], "y_margin": ["", "1"]}, ["y_probability", "y_margin"]),
+        ({"y_probability_yes": ["", "0.9"], "y_probability_2": ["", ""]}, ["y_probability_yes", "y_probability_2"]),
+        ({"y_margin_2": ["", "1"], "y_set": ["", "a|b"]}, ["y_margin_2", "y_set"]),
+        ({"y_low": ["", "1"], "y_high": ["", "2"]}, ["y_low", "y_high"]),
+        ({"y_low": ["1", "1"], "y_high": ["2", "2"]}, []),  # of the user's own
+        ({"y_low": ["", "1"], "y_high": ["2", ""]}, []),
+        ({"y_set": ["", "a"], "margin": ["", "1"], "x_margin": ["", "2"], "y_margins": ["", "3"]}, []),
+    ],
+)
+def test_columns_that_an_earlier_run_appended_are_found(columns, expected):
+    assert find_appended(pd.DataFrame({"x": ["1", "2"], "y": ["a", ""], **columns}), "y") == expected

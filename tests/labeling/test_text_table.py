@@ -71,3 +71,25 @@ def test_delimiter_encoding_and_line_end_are_found(tmp_path, name, content, deli
     (tmp_path / name).write_bytes(content)
     table = read_table(tmp_path / name)
     assert (table.delimiter, table.encoding, table.line_end, table.format) == (delimiter, encoding, line_end, "csv")
+
+
+@pytest.mark.parametrize("first", ["sep=;", '"sep=;"', "SEP=;"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_a_first_line_that_names_the_delimiter_is_no_row_and_stays(tmp_path, first, encoding):
+    content = f"{first}\r\na;b,c\r\n1;2,5\r\n\r\n3;\r\n"
+    (tmp_path / "in.csv").write_bytes(content.encode(encoding))
+    table = read_table(tmp_path / "in.csv")
+    assert (table.names, table.n_rows, table.delimiter) == (["a", "b,c"], 2, ";")
+    write_filled(table, "b,c", [None, "x"], {}, tmp_path / "out.csv")
+    assert (tmp_path / "out.csv").read_bytes() == content.replace("3;", "3;x").encode(encoding)
+
+
+def test_what_looks_like_such_a_line_only_in_part_is_a_header(tmp_path):
+    (tmp_path / "in.csv").write_text("sep=,b\n1,2\n")
+    assert read_table(tmp_path / "in.csv").names == ["sep=", "b"]
+    (tmp_path / "in.csv").write_text("sep=;\n\n")
+    with pytest.raises(ValueError, match="is empty"):
+        read_table(tmp_path / "in.csv")
+    (tmp_path / "in.csv").write_text("sep=;\na;b\n1;2;3\n")
+    with pytest.raises(ValueError, match=r"Line 3 of .* has 3 cells"):
+        read_table(tmp_path / "in.csv")

@@ -93,3 +93,11 @@ def test_without_openpyxl_the_extra_is_named(tmp_path, monkeypatch):
         KernelweaveError, match=r"This needs openpyxl; install it with `pip install 'kernelweave\[cli\]'`"
     ):
         read_table(tmp_path / "in.xlsx")
+
+
+def test_cells_with_errors_are_empty_and_are_counted(tmp_path):
+    rows = [("x", "y"), (1.5, "a"), ("#N/A", "b"), ("#DIV/0!", "a"), (2, None)]
+    table = read_table(book(tmp_path / "in.xlsx", rows))
+    assert list(table.column("x")) == ["1.5", "", "", "2"]
+    assert table.notes[1].startswith("2 cells of ")
+    assert table.notes[1].endswith("with an error such as #N/A: read as empty.")

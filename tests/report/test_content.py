@@ -37,3 +37,10 @@ def test_long_texts_many_columns_and_many_lines_are_told_to_the_page():
     assert (table.is_wide, table.is_short) == (False, True)
     assert Table("c", ("a",) * (MAX_NARROW + 1), ()).is_wide
     assert not Table("c", ("a",), (("a",),) * (MAX_SHORT + 1)).is_short
+
+
+def test_numbers_of_a_column_have_the_same_decimals_unless_their_sizes_differ_much():
+    lines = (("a", 1.4712, 1e-5, None), ("b", 2.5, 2.5, True), ("c", float("nan"), 3.0, 4.0))
+    table = Table("numbers", ("name", "error", "gap", "mixed"), lines)
+    assert table.shown == (("a", "1.471", "1e-05", ""), ("b", "2.500", "2.5", "yes"), ("c", "–", "3", "4"))
+    assert Table("none", ("name",), ()).shown == ()

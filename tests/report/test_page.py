@@ -117,7 +117,7 @@ def test_missing_failed_generated_and_outdated_records_are_said():
     for words in ("No number yet for 2 of 4 pairs", "were generated", "4 records were made", "ValueError: &lt;no&gt;"):
         assert words in text
     assert "missing" in text
-    assert "ValueError: <no>" in page.markdown(built)
+    assert "ValueError: &lt;no&gt;" in page.markdown(built)
     assert built.counts == {"better": 0, "equal": 0, "worse": 0}
 
 
@@ -200,3 +200,16 @@ class TestBrowser:
         opened(file, tmp_path / "profile", "--window-size=1300,2000", f"--screenshot={picture}")
         assert picture.read_bytes().startswith(b"\x89PNG")
         assert picture.stat().st_size > 20_000
+
+
+def test_markdown_shows_texts_of_records_and_takes_none_of_them_for_html_or_links():
+    evil = "<script>alert(1)</script> [a](javascript:b) | c"
+    records = made_up([PAPER])
+    outside = [record | {"method": evil} for record in records if record["method"] == records[0]["method"]]
+    failed = {k: v for k, v in records[0].items() if k != "values"} | {"error": f"{evil}\n# head", "trial": 7}
+    others = {"warnings": [evil], "versions": {evil: evil}}
+    built = page.build([PAPER.describe()], [*(record | others for record in records), *outside, failed])
+    text = page.markdown(built)
+    assert "<script" not in text
+    assert "\n# head" not in text
+    assert r"&lt;script&gt;alert(1)&lt;/script&gt; \[a\](javascript:b) \| c" in text

@@ -6,6 +6,7 @@ import importlib
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer
+from ..short_text import suggest_names
 
 Texts = NDArray[np.object_]  # of str
 Values = Sequence[str | None]
@@ -49,8 +51,7 @@ class Table(ABC):
     def position(self, name: str) -> int:
         """Number of the column called `name`."""
         if name not in self.names:
-            message = f"'{self.path}' has no column {name!r}; it has {list_names(self.names)}."
-            raise KernelweaveError(message, ErrorCode.NO_SUCH_COLUMN)
+            raise no_such_column(f"'{self.path}'", [name], self.names)
         return self.names.index(name)
 
 
@@ -65,6 +66,30 @@ def check_header(path: Path, names: list[str], n_rows: int) -> None:
         raise KernelweaveError(f"'{path}' has more than one column '{twice}'; rename all but one.", ErrorCode.BAD_NAMES)
     if not n_rows:
         raise KernelweaveError(f"'{path}' has column names but no rows.", ErrorCode.NO_ROWS)
+
+
+def match_names(pattern: str, names: Sequence[str]) -> list[str]:
+    """Return the name itself, or those that match a pattern such as ``gene_*``."""
+    return [pattern] if pattern in names else [name for name in names if fnmatchcase(name, pattern)]
+
+
+def expand_names(words: Sequence[str], names: Sequence[str], path: Path) -> tuple[str, ...]:
+    """Return the columns that words name: a name, a pattern such as ``gene_*``, or several of them as in ``a,b``."""
+    found: dict[str, None] = {}
+    for word in words:
+        for part in [word] if word in names else word.split(","):
+            part = part if part in names else part.strip()
+            matching = match_names(part, names)
+            if not matching:
+                raise no_such_column(f"'{path}'", [part], names)
+            found.update(dict.fromkeys(matching))
+    return tuple(found)
+
+
+def no_such_column(where: str, absent: Sequence[str], names: Sequence[str]) -> KernelweaveError:
+    """Return the error for columns that a table does not have, with those that it has and those that may be meant."""
+    message = f"{where} has no column {list_names(absent)}; it has {list_names(names)}.{suggest_names(absent, names)}"
+    return KernelweaveError(message, ErrorCode.NO_SUCH_COLUMN)
 
 
 def list_names(names: Sequence[Any], limit: int = 8) -> str:

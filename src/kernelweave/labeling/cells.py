@@ -1,7 +1,8 @@
-r"""The cells of one column as numbers, days or levels, whether they are text as in a CSV file or typed as in Parquet.
+r"""The cells of one column as numbers, days, times or levels, be they text as in a CSV file or typed as in Parquet.
 
 Blanks around a cell do not count; the texts in `kernelweave.labels.MISSING` and non-finite numbers are missing values.
-``numbers`` says what a number is.
+``numbers`` says what a number is, ``number_forms`` how else numbers are written, ``clock`` what times and durations
+are, and ``gaps`` which other texts may stand in a column of numbers.
 
 A double holds every whole number up to :math:`2^{53}`; of those in :math:`[2^{52+k}, 2^{53+k})`, the multiples of
 :math:`2^k` only. A measurement of that size has zeros at its end and is most often held; the number of a SIM card or a
@@ -14,17 +15,20 @@ import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
 from ..labels import MISSING
-from .numbers import GROUPED_DIGITS, Floats, are_codes, find_decimal_mark, parse_numbers
+from . import clock
+from .gaps import are_gaps, count_gaps, is_gap_word
+from .number_forms import describe_form, find_number_form, parse_form
+from .numbers import Floats, are_codes, parse_numbers
 
 __all__ = [
-    "describe_signs",
+    "Reading",
     "factorize_texts",
     "find_kind",
     "holds_codes",
@@ -40,21 +44,10 @@ DAYS = ("%Y/%m/%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", 
 DATE_FORMS = ("ISO8601", *(day + time for day in DAYS for time in ("", " %H:%M", " %H:%M:%S")))
 YEAR = re.compile(r"\d{4}")  # all these forms have one; to look for it is faster than to try 34 forms
 MISSING_LEVEL = "(missing)"
-SECONDS_PER_DAY = 86_400
 NANOSECOND_YEARS = (1678, 2261)  # first and last whole year within 2**63 nanoseconds of 1970
 N_HEAD, N_FEW = 1000, 50  # first cells or levels, which are read before all others: most text shows there what it is
+MIN_SHARE_READ = 0.5  # of the first levels, below which a column is not one of numbers or dates with gaps
 MAX_EXACT = 2.0**53  # up to which doubles hold every whole number; the first they do not hold is rounded to it
-
-CURRENCIES = ("€", "$", "£", "¥", "₹", "EUR", "USD", "GBP", "CHF", "JPY")
-SIGNED = re.compile(
-    rf"""(?P<comparison>[<>]=?|[≤≥~≈])?\s*[+-]?
-    (?P<currency>{"|".join(map(re.escape, CURRENCIES))})?\s*[+-]?
-    (?:(?P<thousands>{GROUPED_DIGITS})|\d+)?(?:[.,]\d+)?(?<=\d)(?:[eE][+-]?\d+)?
-    \s*(?P<unit>(?:[^\W\d_]|[%‰°€$£¥₹])[^\s,;:]{{0,11}})?""",
-    re.VERBOSE,
-)
-MIN_SHARE_SIGNED = 0.9  # of the cells that are numbers but for signs
-MAX_UNITS = 3  # codes have more different endings than measurements
 
 
 def read_numbers(series: Any) -> Floats | None:
@@ -103,7 +96,7 @@ def parse_days(texts: Sequence[str], form: str) -> Floats:
     if dates.dt.unit == "ns":  # as always before pandas 3
         for row in np.flatnonzero(np.isnat(instants)).tolist():
             instants[row] = _parse_far_date(texts[row], form)
-    return np.where(np.isnat(instants), np.nan, instants.astype(np.int64) / (1e6 * SECONDS_PER_DAY))
+    return np.where(np.isnat(instants), np.nan, instants.astype(np.int64) / (1e6 * clock.DAY))
 
 
 def _parse_far_date(text: str, form: str) -> np.datetime64:
@@ -128,7 +121,7 @@ def share_inexact(series: Any, values: Floats) -> float:
     rows = np.flatnonzero(np.abs(values) >= MAX_EXACT)  # 2^53 + 1 is rounded to 2^53
     if not len(rows):
         return 0.0
-    texts = (str(cell).strip().lstrip("+-") for cell in series.iloc[rows])
+    texts = (str(cell).strip().lstrip("+-0") for cell in series.iloc[rows])  # int() reads up to 4300 digits
     n_lost = sum(text.isdigit() and int(text) != abs(int(values[row])) for text, row in zip(texts, rows, strict=True))
     return n_lost / int((~np.isnan(values)).sum())
 
@@ -146,80 +139,112 @@ def factorize_texts(series: Any) -> tuple[list[str], NDArray[np.intp]]:
     return list(levels), np.array([*level_codes, -1], dtype=np.intp)[cell_codes]
 
 
-def find_kind(levels: Sequence[str]) -> tuple[str, str, Floats | None]:
-    """The kind of a text column, how its cells are to be read, and the number that each level stands for."""
+class Reading(NamedTuple):
+    """What the levels of a column are.
+
+    Attributes
+    ----------
+    kind : {"boolean", "numeric", "date", "time of day", "duration", "ambiguous", "text"}
+    form : str
+        How the cells are written: a form of numbers, dates or durations.
+    values : ndarray of float, shape (n_levels,), or None
+        The number that each level stands for, NaN where it is a gap; None for text.
+    """
+
+    kind: str
+    form: str = ""
+    values: Floats | None = None
+
+
+def find_kind(levels: Sequence[str], counts: NDArray[np.intp]) -> Reading:
+    """Return what a column of text is, by its levels and the numbers of cells that have them."""
     for words in BOOLEANS if 0 < len(levels) <= 4 else ():
         if all(level.lower() in words for level in levels):
-            return "boolean", "", np.array([words[level.lower()] for level in levels])
-    few = levels[:N_FEW]
-    if not all(re.search(r"\d", level) for level in few) or are_codes(levels):
-        return "text", "", None
-    for mark, values in _read_by_forms(levels, parse_numbers, [find_decimal_mark(levels)]):
-        return "numeric", mark.strip("."), values
-    dates = _read_by_forms(levels, parse_days, DATE_FORMS if all(YEAR.search(level) for level in few) else ())
-    if any((days != dates[0][1]).any() for _, days in dates):
-        return "ambiguous", "", None
-    return ("date", *dates[0]) if dates else ("text", "", None)
+            return Reading("boolean", "", np.array([words[level.lower()] for level in levels]))
+    few = [level for level in levels if not is_gap_word(level)][:N_FEW]
+    if not few or sum(re.search(r"\d", level) is not None for level in few) < MIN_SHARE_READ * len(few):
+        return Reading("text")
+    form = find_number_form(levels, counts)
+    if form is not None and are_gaps(levels, counts, values := parse_form(levels, form)):
+        is_code = are_codes(levels[k] for k in np.flatnonzero(~np.isnan(values)).tolist())
+        return Reading("text") if is_code else Reading("numeric", form, values)
+    has_year = sum(YEAR.search(level) is not None for level in few) >= MIN_SHARE_READ * len(few)
+    dates = _read_by_forms(levels, counts, few, parse_days, DATE_FORMS if has_year else ())
+    if any(not np.array_equal(days, dates[0][1], equal_nan=True) for _, days in dates):
+        return Reading("ambiguous")
+    if dates:
+        return Reading("date", *dates[0])
+    times = _read_by_forms(levels, counts, few, clock.parse_times, [""])
+    form = clock.DURATION_FORMS[any(level.count(":") == 2 for level in levels)]
+    durations = _read_by_forms(levels, counts, few, clock.parse_durations, [form])
+    if times and (not durations or np.isnan(times[0][1]).sum() <= np.isnan(durations[0][1]).sum()):
+        return Reading("time of day", *times[0])
+    return Reading("duration", *durations[0]) if durations else Reading("text")
 
 
 def _read_by_forms(
-    levels: Sequence[str], parse: Callable[[Sequence[str], str], Floats], forms: Iterable[str]
+    levels: Sequence[str],
+    counts: NDArray[np.intp],
+    few: Sequence[str],
+    parse: Callable[[Sequence[str], str], Floats],
+    forms: Iterable[str],
 ) -> list[tuple[str, Floats]]:
-    """Those of the forms in which all levels can be read, with the numbers that they stand for."""
-    forms = [form for form in forms if not np.isnan(parse(levels[:N_FEW], form)).any()]
-    return [(form, values) for form in forms if not np.isnan(values := parse(levels, form)).any()]
+    """Those of the forms in which most cells can be read, all but gaps, with the numbers that they stand for.
+
+    A form in which half of the `few` first levels cannot be read is not tried on the others.
+    """
+    forms = [form for form in forms if (~np.isnan(parse(few, form))).mean() >= MIN_SHARE_READ]
+    read = [(form, parse(levels, form)) for form in forms]
+    read = [(form, values) for form, values in read if are_gaps(levels, counts, values)]
+    n_unread = [int(counts[np.isnan(values)].sum()) for _, values in read]
+    return [each for each, n in zip(read, n_unread, strict=True) if n == min(n_unread)]
 
 
-def read_column(series: Any, name: str, kind: str, form: str, origin: str) -> Any:
-    """The cells of a column whose kind is known as float64 with NaN or, if it is categorical, as text."""
-    if kind in ("numeric", "boolean") and (values := read_numbers(series)) is not None:
-        return values
+def read_column(series: Any, name: str, kind: str, form: str, origin: str) -> tuple[Any, dict[str, int]]:
+    """The cells of a column whose kind is known, and the texts in it that are gaps with their numbers of cells.
+
+    The cells are float64 with NaN, or text where the column is categorical (`MISSING_LEVEL` where it is missing) or
+    text ("" where it is missing).
+    """
+    if kind in ("numeric", "boolean") and _is_plain(series, form) and (values := read_numbers(series)) is not None:
+        return values, {}
     levels, codes = factorize_texts(series)
-    if kind == "categorical":
-        return np.array([*levels, MISSING_LEVEL], dtype=object)[codes]
+    if kind in ("categorical", "text"):
+        return np.array([*levels, MISSING_LEVEL if kind == "categorical" else ""], dtype=object)[codes], {}
+    counts = np.bincount(codes[codes >= 0], minlength=len(levels))
     if kind == "boolean":
         words = {word: value for pair in (*BOOLEANS, {"1": 1.0, "0": 0.0}) for word, value in pair.items()}
         values = np.array([words.get(level.lower(), math.nan) for level in levels])
+    elif kind in PARSERS:
+        values = PARSERS[kind](levels, form)
     else:
-        values = parse_days(levels, form) if kind == "date" else parse_numbers(levels, form or ".")
-    if np.isnan(values).any():
-        wrong = levels[int(np.isnan(values).argmax())]
+        message = (
+            f"The model reads the column {name!r} as {kind!r:.40}, which this version of kernelweave does not know."
+        )
+        raise KernelweaveError(message, ErrorCode.BAD_MODEL)
+    if len(levels) and not are_gaps(levels, counts, values):
+        wrong = next(text for text in count_gaps(levels, counts, values) if not is_gap_word(text))
+        how = f" ({describe_form(form)})" if kind == "numeric" and form else ""
         raise KernelweaveError(
-            f"Column {name!r} was {kind} in the table that was learned from, and here it holds {wrong!r:.40}. Correct "
-            "that cell or empty it.",
+            f"Column {name!r} was {kind}{how} in the table that was learned from, and here it holds {wrong!r:.40}. "
+            "Correct that cell or empty it.",
             ErrorCode.BAD_FEATURES,
         )
     if kind == "date":
-        values = values - np.datetime64(origin, "s").astype(np.int64) / SECONDS_PER_DAY
-    return np.append(values, np.nan)[codes]
+        values = values - np.datetime64(origin, "s").astype(np.int64) / clock.DAY
+    return np.append(values, np.nan)[codes], count_gaps(levels, counts, values)
 
 
-def describe_signs(levels: Sequence[str], counts: NDArray[np.intp]) -> str:
-    """What keeps text from being numbers, and what to do, if most cells are numbers but for signs; else ""."""
-    levels, counts = levels[:N_HEAD], counts[:N_HEAD]
-    matches = [SIGNED.fullmatch(level) for level in levels]
-    units = {match["unit"] for match in matches if match} - {None}
-    if (
-        len(units) > MAX_UNITS
-        or counts[[match is not None for match in matches]].sum() < MIN_SHARE_SIGNED * counts.sum()
-    ):
-        return ""
-    for level, match in zip(levels, matches, strict=True):
-        if match and (remark := _describe_sign(match)):
-            return remark.format(f"such as {level!r:.30}")
-    return ""
+def _is_plain(series: Any, form: str) -> bool:
+    """Whether plain numbers of a column are what the form means: typed ones always, and texts unless they mislead."""
+    import pandas as pd
+
+    return len(form) < 2 or form == f".{form[1]}" or pd.api.types.is_numeric_dtype(series.dtype)
 
 
-def _describe_sign(match: re.Match[str]) -> str:
-    """Name what is written with the number and where to put it, "" if nothing is; {} stands for the example."""
-    has_marks = re.search(r"[.,'\u2019]", match["thousands"] or "")  # blanks may be those of a telephone number
-    if match["comparison"]:
-        remark = "numbers with a comparison sign, {}: write the number alone"
-    elif match["currency"] or match["unit"] in CURRENCIES:
-        remark = "numbers with a currency sign, {}: write the currency in the header"
-    elif match["unit"]:
-        sign = "percent sign" if match["unit"] == "%" else "unit"
-        remark = f"numbers with a {sign}, {{}}: write the {sign.split()[-1]} in the header"
-    else:
-        return "numbers with marks between thousands, {}: write them without" if has_marks else ""
-    return remark + (", and no marks between thousands" if has_marks else "")
+PARSERS: dict[str, Callable[[Sequence[str], str], Floats]] = {
+    "numeric": parse_form,
+    "date": parse_days,
+    "time of day": clock.parse_times,
+    "duration": clock.parse_durations,
+}

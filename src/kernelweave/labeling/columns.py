@@ -7,17 +7,21 @@ kind and a sentence. The target is never read.
 
 1. named as target, identifier, ignored or group, without a value, or with a single value: left out;
 2. true/false, yes/no, t/f, y/n: boolean;
-3. every cell a number (a decimal comma counts if no cell has a dot and not all could be thousands as in 1,234):
-   numeric, unless all are digits of one width and some begin with 0 (zip codes), which makes them text (5.);
+3. every cell a number but for a few gaps (see ``gaps``), all written in one form, which may have a decimal comma,
+   marks between thousands, a currency or a unit (see ``number_forms``): numeric, unless all are digits of one width
+   and some begin with 0 (zip codes), which makes them text (6.);
    ID-like, hence left out, are whole numbers of which a tenth or more have digits that doubles do not hold, and those,
    distinct on 99 % of the rows, that run in one direction, fill a regular range in any order (shuffled row numbers), or
-   are called id, index, row...; a measurement is none of these. Left out as well are numbers whose standard deviation
-   is below 4 units in the last place of the largest: the rounding of each is then 0.5 % of their variance or more;
+   are called id, index, row...; a measurement is none of these, and what has a unit is one. Left out as well are
+   numbers whose standard deviation is below 4 units in the last place of the largest: the rounding of each is then
+   0.5 % of their variance or more;
 4. every cell a date in one of `cells.DATE_FORMS`: days since the earliest; left out if day and month can be exchanged;
-5. text: distinct on 95 % of the rows: ID-like if it has no blanks, else free text; more than max(20, 5 % of the rows)
-   distinct values, or long ones: free text; otherwise categorical: one column a level, "missing" being a level,
-   levels on fewer than max(3, 1 % of the rows) merged. If all are that rare the column is left out. The reason for
-   leaving text out says so if it is numbers but for a unit, a sign or marks between thousands.
+5. every cell a time of day, which becomes a point of a circle, or a duration, in seconds (see ``clock``);
+6. text: distinct on 95 % of the rows: ID-like if it has no blanks, else free text; more than max(20, 5 % of the rows)
+   distinct values, or long ones: free text. Free text is used if it helps (see ``text_choice``). All else is
+   categorical: one column a level, "missing" being a level, levels on fewer than max(3, 1 % of the rows) merged; if
+   all are that rare the column is left out. The reason says so if text is numbers but for signs or units in some cells;
+   such columns are left out.
 Missing numbers become the median, with an indicator column where more than 5 % are missing.
 
 **How columns are scaled** (``scale="auto"``). At least 10 numeric columns with names equal but for their digits (or all
@@ -34,17 +38,20 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from fnmatch import fnmatchcase
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
+from ..short_text import suggest_names
 from . import cells
-from .base import list_names
-from .numbers import Floats, parse_numbers
+from .base import list_names, match_names, no_such_column
+from .clock import DAY
+from .gaps import count_gaps
+from .number_forms import describe_form, describe_signs, unit_of
+from .numbers import Floats
 
 __all__ = ["Column", "ColumnPlan", "min_level_rows", "plan_columns"]
 
@@ -56,6 +63,15 @@ MIN_STD_ULPS = 4.0  # standard deviation in units in the last place; below it nu
 # Of a block: columns; ratio of a range to the median range, and the share of columns within it; and, in median ranges,
 # the range and the distance from the common centre beyond which a column is standardised by itself.
 MIN_BLOCK_COLUMNS, MAX_RANGE_RATIO, MIN_SHARE_ALIKE, MAX_BLOCK_RANGE, MAX_BLOCK_SHIFT = 10, 4.0, 0.9, 10.0, 100.0
+KINDS = {
+    "numeric": "numbers",
+    "boolean": "two values",
+    "date": "dates",
+    "time of day": "times of day",
+    "duration": "durations",
+}
+FREE_TEXT = ("free text", "too many distinct texts")
+MAX_TEXTS = 20  # columns of text, each of which takes up to a second
 SCALES = ("auto", "block", "column", "none")
 
 
@@ -64,13 +80,19 @@ class Column:
     """How one column of the table is used, and why, in words for the user."""
 
     name: str
-    kind: str  # "numeric", "boolean", "date", "categorical" or "left out"
+    kind: str  # one of `KINDS`, "categorical", "text" or "left out"
     reason: str
     source: str = ""  # "": none
     block: str = ""  # that it is scaled with; "": scaled by itself
-    form: str = ""  # of the cells: a date format, or "," for a decimal comma
+    form: str = ""  # of the cells: a date format, or how numbers or durations are written
     origin: str = ""  # the date that is day 0
     indicator: bool = False  # whether a further column tells where it is missing
+    gaps: dict[str, int] = field(default_factory=dict)  # texts that are read as missing numbers, and how many cells
+
+    @property
+    def written(self) -> str:
+        """How its numbers are written, in words; "" if plainly."""
+        return describe_form(self.form) if self.kind == "numeric" else ""
 
 
 @dataclass(frozen=True)
@@ -109,6 +131,7 @@ def plan_columns(
     ignore: Iterable[str] = (),
     group: str | None = None,
     keep: Iterable[str] = (),
+    appended: Iterable[str] = (),
     sources: Mapping[str, Sequence[str]] | None = None,
     scale: str = "auto",
 ) -> ColumnPlan:
@@ -122,6 +145,8 @@ def plan_columns(
         Columns to leave out: what to predict, what cross-validation groups by, identifiers, others. They are not read.
     keep : iterable of str
         Columns to use even if they look like an identifier or free text.
+    appended : iterable of str
+        Columns to leave out because an earlier run made them from its labels.
     sources : mapping of str to sequence of str, optional
         For each source the names of its columns, or patterns such as ``gene_*``. Blocks do not cross sources.
     scale : {"auto", "block", "column", "none"}
@@ -146,14 +171,14 @@ def plan_columns(
     for name in frame.columns[frame.columns.duplicated()]:
         raise KernelweaveError(f"The table has more than one column {name!r}; rename all but one.", ErrorCode.BAD_NAMES)
     named = {target: "the target"}
-    for words, chosen in (("named as an identifier", id_columns), ("ignored on request", ignore),
+    for words, chosen in (("appended with the labels of an earlier run", appended),
+                          ("named as an identifier", id_columns), ("ignored on request", ignore),
                           ("the groups of cross-validation", () if group is None else (group,))):  # fmt: skip
         named.update({name: words for name in chosen if name != target})
     keep = set(keep)
     absent = [name for name in (*named, *keep) if name not in names]
     if absent:
-        message = f"The table has no column {list_names(absent)}; it has {list_names(names)}."
-        raise KernelweaveError(message, ErrorCode.NO_SUCH_COLUMN)
+        raise no_such_column("The table", absent, names)
     source_of = _assign_sources(names, sources or {})
     columns, spreads = [], {}
     for name in names:
@@ -162,6 +187,9 @@ def plan_columns(
         else:
             column, spreads[name] = _describe_column(name, frame[name], forced=name in keep)
         columns.append(replace(column, source=source_of[name]))
+    for k in [k for k, column in enumerate(columns) if column.kind == "text"][MAX_TEXTS:]:
+        reason = f"{columns[k].reason}: only the first {MAX_TEXTS} columns of text are tested"
+        columns[k] = replace(columns[k], kind="left out", reason=reason)
     block_of = _assign_blocks(columns, spreads, scale)
     return ColumnPlan(tuple(replace(c, block=block_of.get(c.name, "")) for c in columns), scale, len(frame))
 
@@ -179,13 +207,15 @@ def _describe_column(name: str, series: Any, forced: bool) -> tuple[Column, Spre
     def leave_out(reason: str) -> tuple[Column, Spread]:
         return Column(name, "left out", reason), Spread()
 
-    kind, form, values = "numeric", "", cells.read_numbers(series)
+    kind, form, gaps, values = "numeric", "", {}, cells.read_numbers(series)
     if values is None or cells.holds_codes(series, values):
         try:
             levels, codes = cells.factorize_texts(series)
         except TypeError:  # unhashable
             return leave_out("cells are lists or other objects")
-        kind, form, numbers = cells.find_kind(levels)
+        counts = np.bincount(codes[codes >= 0], minlength=len(levels))
+        kind, form, numbers = cells.find_kind(levels, counts)
+        gaps = {} if numbers is None else count_gaps(levels, counts, numbers)
         values = np.append(np.arange(len(levels)) if numbers is None else numbers, np.nan)[codes]
     present = values[~np.isnan(values)]
     distinct, share_missing = np.unique(present), 1 - len(present) / max(1, len(values))
@@ -204,18 +234,20 @@ def _describe_column(name: str, series: Any, forced: bool) -> tuple[Column, Spre
     if n_distinct == 1 or kind == "ambiguous":
         return leave_out("constant" if n_distinct == 1 else "ambiguous dates: day and month cannot be told apart")
     if kind == "text":
-        counts = np.bincount(codes[codes >= 0], minlength=len(levels))
         objection, about = _find_objection_to_text(levels, counts, len(series))
+        if objection in FREE_TEXT:
+            return Column(name, "text", f"{objection} ({about})"), Spread()
         if objection and not forced:
             return leave_out(f"{objection} ({about})")
         return Column(name, "categorical", about), Spread()
-    if kind == "numeric" and not forced and (objection := _find_objection_to_numbers(name, present)):
+    if kind == "numeric" and not (forced or unit_of(form)) and (objection := _find_objection_to_numbers(name, present)):
         return leave_out(objection)
-    reason = {"numeric": "numbers", "date": "dates", "boolean": "two values"}[kind]
+    origin = str(np.datetime64(math.floor(present.min() * DAY), "s")) if kind == "date" else ""
+    is_rare = share_missing <= MAX_SHARE_IMPUTED
+    column = Column(name, kind, KINDS[kind], form=form, origin=origin, indicator=not is_rare, gaps=gaps)
+    reason = f"{column.reason} ({column.written})" if column.written else column.reason
     reason += f", {100 * share_missing:.2g} % missing" if share_missing else ""
-    origin = str(np.datetime64(math.floor(present.min() * cells.SECONDS_PER_DAY), "s")) if kind == "date" else ""
-    column = Column(name, kind, reason, form=form, origin=origin, indicator=share_missing > MAX_SHARE_IMPUTED)
-    return column, Spread(float(distinct[n_distinct // 2]), float(np.ptp(distinct)))
+    return replace(column, reason=reason), Spread(float(distinct[n_distinct // 2]), float(np.ptp(distinct)))
 
 
 def _find_objection_to_numbers(name: str, present: Floats) -> str:
@@ -249,10 +281,6 @@ def _find_objection_to_text(levels: Sequence[str], counts: NDArray[np.intp], n_r
     n, n_present, min_rows = len(levels), int(counts.sum()), min_level_rows(n_rows)
     n_rare = int((counts < min_rows).sum())
     about = f"{n} distinct values"
-    numbers = ~np.isnan(parse_numbers(levels))
-    share = counts[numbers].sum() / n_present
-    if not numbers.all() and share >= 0.95:
-        about += f"; {100 * share:.3g} % of the cells are numbers, but not {levels[int(numbers.argmin())]!r:.30}"
     blanks = sum(re.search(r"\s", level) is not None for level in levels) > 0.05 * n
     objection = ""
     if n_present >= 5 and n >= 0.95 * n_present:
@@ -262,7 +290,7 @@ def _find_objection_to_text(levels: Sequence[str], counts: NDArray[np.intp], n_r
     elif n_rare == n:
         objection = f"no value occurs in {min_rows} rows or more"
     if objection:
-        return cells.describe_signs(levels, counts) or objection, about
+        return describe_signs(levels, counts) or objection, about
     return "", about + (f", {n_rare} rare values merged" if n_rare > 1 else "")
 
 
@@ -271,10 +299,11 @@ def _assign_sources(names: Sequence[str], sources: Mapping[str, Sequence[str]]) 
     source_of = dict.fromkeys(names, "")
     for source, patterns in sources.items():
         for pattern in patterns:
-            matching = [pattern] if pattern in source_of else [name for name in names if fnmatchcase(name, pattern)]
+            matching = match_names(pattern, names)
             if not matching:
                 message = (
                     f"Source {source!r} names {pattern!r}, which the table does not have; it has {list_names(names)}."
+                    f"{suggest_names([pattern], names)}"
                 )
                 raise KernelweaveError(message, ErrorCode.BAD_SOURCE)
             for name in matching:

@@ -15,11 +15,13 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 
 from ..errors import ErrorCode, KernelweaveError
+from .base import list_names
 from .learner import OnStage
 from .problem import Problem, ReadingOptions, read_problem
 from .target import require_empty_cells
 from .tasks import TaskResult, label_classes, label_numbers
 
+MIN_EXPECTED = 3.0  # cells of a class, of which there are none by chance in 5 % of all tables
 BLOCK_ROWS = 2000  # that a saved model predicts at a time: fractions of a second up to seconds
 
 
@@ -80,11 +82,30 @@ def fill_labels(
             "rows_filled": int(empty.sum()),
             **result.report,
             **list_rows(frame, problem, values, result.model, options),
-            "warnings": problem.notes + result.notes,
+            "warnings": [*problem.notes, *result.notes, *note_unused_classes(result.report, texts)],
             "seconds": round(problem.setup.clock.elapsed, 2),
         },
         model=Pipeline([("encode", problem.encoder), ("model", result.model)]),
     )
+
+
+def note_unused_classes(report: dict[str, Any], texts: Sequence[str] | np.ndarray) -> list[str]:
+    """Return a sentence on classes that no empty cell is filled with.
+
+    Parameters
+    ----------
+    report : dict
+        With the given ``classes``, if the target has classes.
+    texts : sequence of str
+        What the cells are filled with.
+    """
+    counts = report.get("classes", {})
+    rate = len(texts) / max(1, sum(counts.values()))  # expected cells for each given label
+    unused = sorted(name for name in set(counts) - set(texts) if rate * counts[name] >= MIN_EXPECTED)
+    if not unused:
+        return []
+    kind = "class" if len(unused) == 1 else "classes"
+    return [f"No empty cell is filled with the {kind} {list_names(unused)}: are there none, or are they not learned?"]
 
 
 def learn_labels(problem: Problem, options: LabelingOptions) -> TaskResult:

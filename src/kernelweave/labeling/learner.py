@@ -22,6 +22,7 @@ from ..kernels.groups import one_kernel_per_group
 from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import Linear, rbf_family
 from ..kernels.tables import table_library
+from ..short_text import suggest_names
 from .columns import ColumnPlan
 from .encoder import source_positions
 
@@ -111,7 +112,8 @@ def find_learners(name: str, task: str, X: np.ndarray, n_labeled: int) -> list[s
     named = [each for each in known if each.casefold() == name.casefold()]
     if not named:
         raise KernelweaveError(
-            f"--learner {name!r} is not a learner for {task}; choose one of {', '.join(map(repr, [AUTO, *known]))}.",
+            f"--learner {name!r} is not a learner for {task}; choose one of {', '.join(map(repr, [AUTO, *known]))}."
+            f"{suggest_names([name], known)}",
             ErrorCode.BAD_OPTION,
         )
     return named

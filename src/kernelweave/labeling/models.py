@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from math import isfinite
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from ..kernels.checks import are_floats, require_consistent
+
+NUMBER_FORMAT = re.compile(r"\.[0-9]{1,3}[eEfgG]")  # that `numbers.find_number_format` returns
 MIN_PROBABILITY = 1e-12  # in a logarithm
 
 
@@ -41,6 +46,10 @@ class ClassModel(_Fitted):
         self.probabilities = probabilities
         self.coverage = coverage
 
+    def check_loaded(self) -> None:
+        """Refuse a share of a file that is none."""
+        require_consistent(self, self.coverage is None or 0.0 < self.coverage < 1.0, "has no coverage")
+
     def predict(self, X: Any) -> np.ndarray:
         """Return the most probable class of each row."""
         return self.learner.predict(X)
@@ -48,6 +57,7 @@ class ClassModel(_Fitted):
     def fill_cells(self, X: Any, target: str) -> tuple[np.ndarray, dict[str, list[str]]]:
         """Return the texts that fill the target's cells, and those of the appended columns by name."""
         P, classes = self.learner.predict_proba(X), self.learner.classes_
+        require_consistent(self, are_floats(P, len(X), len(classes)), "gives probabilities that are none")
         best = np.sort(np.log(np.maximum(P, MIN_PROBABILITY)), axis=1)[:, -2:]
         extra = {
             f"{target}_probability": self._write(P.max(axis=1)),
@@ -92,6 +102,14 @@ class NumberModel(_Fitted):
         self.coverage = coverage
         self.number_format = number_format
         self.decimal_mark = decimal_mark
+
+    def check_loaded(self) -> None:
+        """Refuse numbers of a file that are none, and formats that could fill a cell with any number of digits."""
+        are_numbers = all(isinstance(value, float) and isfinite(value) for value in (self.center, self.unit))
+        require_consistent(self, are_numbers and self.unit > 0.0, "has no unit")
+        require_consistent(self, 0.0 < self.coverage < 1.0, "has no coverage")
+        is_format = NUMBER_FORMAT.fullmatch(self.number_format) is not None and self.decimal_mark in (".", ",")
+        require_consistent(self, is_format, "has a number format that no column of numbers leads to")
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the number of each row."""

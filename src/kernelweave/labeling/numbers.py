@@ -20,9 +20,11 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 PLAIN = frozenset("0123456789+-.eE \t")  # where a text has no others, `float` reads what is defined above
-NUMBER = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+# "++" takes no digit back: a cell of many digits costs no more than to read it once.
+NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 GROUPED_DIGITS = r"[1-9][0-9]{0,2}(?P<mark>[,.' \u00a0\u202f\u2019])[0-9]{3}(?:(?P=mark)[0-9]{3})*"
 THOUSANDS = re.compile(rf"[+-]?{GROUPED_DIGITS}(?:[.,][0-9]+)?")
+MAX_DECIMALS = 340  # the smallest double has 324, and 17 significant digits
 MIN_DIGITS = 3  # significant ones, written where the given numbers have exponents
 
 
@@ -99,7 +101,7 @@ def find_number_format(texts: Iterable[str]) -> str:
     mark = find_decimal_mark(texts)
     parts = [re.split("[eE]", text) for text in texts]
     if all(len(part) == 1 for part in parts):
-        return f".{max(len(text.partition(mark)[2]) for text in texts)}f"
+        return f".{min(max(len(text.partition(mark)[2]) for text in texts), MAX_DECIMALS)}f"
     n_digits = max(len(re.sub("[^0-9]", "", part[0]).lstrip("0")) for part in parts)
     n_digits = min(max(n_digits, MIN_DIGITS), np.finfo(np.float64).precision + 2)
     letter = "E" if any("E" in text for text in texts) else "e"

@@ -41,6 +41,11 @@ class ParquetTable(Table):
         }
         return cls(path, arrow.column_names, arrow.num_rows, arrow, options)
 
+    @classmethod
+    def of_arrow(cls, path: Path, arrow: Any) -> ParquetTable:
+        """Some rows of the file at a path, read already."""
+        return cls(path, arrow.column_names, arrow.num_rows, arrow, {})
+
     def column(self, name: str) -> Texts:
         cells = self.arrow.column(self.position(name))
         missing = (None, "nan") if str(cells.type) in ("float", "double") else (None,)  # NaN is no number
@@ -56,21 +61,30 @@ class ParquetTable(Table):
         return self.arrow.select(self.names if names is None else list(names)).to_pandas(ignore_metadata=True)
 
     def prepare_copy(self, target: str, values: Values, extra: Extra) -> Writer:
-        pa, j = require_package("pyarrow"), self.position(target)
+        arrow = self.fill(target, values)
+        for name, texts in extra.items():
+            arrow = arrow.append_column(name, read_cells(texts))
+        return lambda file: require_package("pyarrow.parquet").write_table(arrow, file, **self.options)
+
+    def fill(self, target: str, values: Values) -> Any:
+        """The Arrow table with the cells of one column filled; None leaves a cell as it is."""
+        j = self.position(target)
         field = self.arrow.schema.field(j)
         try:
-            arrow = self.arrow.set_column(j, field, _fill(self.arrow.column(j).combine_chunks(), values))
+            return self.arrow.set_column(j, field, _fill(self.arrow.column(j).combine_chunks(), values))
         except (ValueError, NotImplementedError) as error:
             message = (
                 f"Column '{target}' of '{self.path}' has the type {field.type} and cannot be filled: {reason(error)}."
             )
             raise KernelweaveError(message, ErrorCode.UNSUPPORTED) from None
-        for name, texts in extra.items():
-            cells = pa.array([text or None for text in texts], "string")
-            with contextlib.suppress(ValueError):
-                cells = cells.cast("float64")
-            arrow = arrow.append_column(name, cells)
-        return lambda file: require_package("pyarrow.parquet").write_table(arrow, file, **self.options)
+
+
+def read_cells(texts: Sequence[str]) -> Any:
+    """The cells of an appended column: numbers if all texts are, null where they are empty."""
+    cells = require_package("pyarrow").array([text or None for text in texts], "string")
+    with contextlib.suppress(ValueError):
+        cells = cells.cast("float64")
+    return cells
 
 
 def _fill(cells: Any, values: Values) -> Any:

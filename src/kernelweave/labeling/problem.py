@@ -1,10 +1,11 @@
 """A table as a problem to learn: what options and cells say of the task, the features, the groups and the kernels.
 
-Features are encoded without labels, on all rows.
+Features are encoded without labels, on all rows; labels decide only which columns of text are used.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -14,9 +15,11 @@ from sklearn.pipeline import Pipeline
 
 from ..errors import ErrorCode, KernelweaveError
 from .columns import Column, ColumnPlan, plan_columns
-from .encoder import make_encoder
+from .encoder import column_positions, make_encoder
+from .gaps import describe_gaps, shorten_gaps
 from .learner import AUTO, Clock, OnStage, Setup, make_library
 from .target import find_task, strip_texts
+from .text_choice import choose_texts, find_helpful
 
 MAX_FEATURE = 1e70  # whose inner products can be squared
 MAX_COLUMNS_NAMED = 5  # left-out columns in a message
@@ -55,7 +58,7 @@ class Problem:
     setup : Setup
         Features, groups, kernels and options of the learners.
     notes : list of str
-        Sentences on columns that a source names and that are left out.
+        Sentences on cells that are gaps, and on columns that a source names and that are left out.
     """
 
     task: str
@@ -74,7 +77,12 @@ class Problem:
             "task_was": "guessed" if options.task == "auto" else "given",
             "rows": len(self.cells),
             "rows_labeled": int((~self.empty).sum()),
-            "columns": {"used": {column.name: column.kind for column in self.plan.used}, "left_out": left_out},
+            "columns": {
+                "used": {column.name: column.kind for column in self.plan.used},
+                "written": {column.name: words for column in self.plan.used if (words := column.written)},
+                "gaps": {column.name: shorten_gaps(column.gaps) for column in self.plan.used if column.gaps},
+                "left_out": left_out,
+            },
         }
 
 
@@ -101,18 +109,46 @@ def read_problem(
     task = find_task(cells[~empty], options.task, options.target)
     on_stage("reading the columns", 0.0)
     plan = _plan_features(frame, options)
-    notes = _check_sources(plan, options)
-    encoder = make_encoder(plan).fit(frame)
-    X = encode(encoder, frame)
     groups = None if options.group is None else strip_texts(frame[options.group])
+    plan, encoder, X = _fit_encoder(plan, frame, (task, cells, empty, groups), options.seed)
+    notes = _check_sources(plan, options) + describe_gaps({column.name: column.gaps for column in plan.used})
     library = make_library(encoder, plan, X)
     setup = Setup(X, groups, library, options.learner, options.seed, clock, on_stage)
     return Problem(task, cells, empty, plan, encoder, setup, notes)
 
 
+def _fit_encoder(plan: ColumnPlan, frame: Any, given: Any, seed: int) -> tuple[ColumnPlan, Pipeline, np.ndarray]:
+    """Return the plan with the columns of text that help, the encoder that carries it out, and the features."""
+    encoder = make_encoder(plan).fit(frame)
+    X = encode(encoder, frame)
+    names = [column.name for column in plan.used if column.kind == "text"]
+    if not names:
+        return plan, encoder, X
+    task, cells, empty, groups = given
+    positions = column_positions(encoder)
+    labeled = np.flatnonzero(~empty)
+    helpful: list[str] | None = []
+    if len(names) < len(plan.used):
+        texts = {name: positions[name] for name in names}
+        helpful = find_helpful(
+            X[labeled], texts, cells[labeled], task, None if groups is None else groups[labeled], seed
+        )
+    chosen = choose_texts(plan, helpful)
+    if len(chosen.used) < len(plan.used):
+        encoder = make_encoder(chosen).fit(frame)
+        X = encode(encoder, frame)
+    return chosen, encoder, X
+
+
 def encode(encoder: Pipeline, frame: Any) -> np.ndarray:
     """Return the features of a table as a matrix, by a fitted encoder; refuse numbers too large for kernels."""
-    X = np.asarray(encoder.transform(frame), dtype=np.float64)
+    return encode_noting(encoder, frame)[0]
+
+
+def encode_noting(encoder: Pipeline, frame: Any) -> tuple[np.ndarray, list[str]]:
+    """Return the same, and sentences on cells that could not be read."""
+    cells, gaps = encoder[0].read(frame)
+    X = np.asarray(encoder[1].transform(cells), dtype=np.float64)
     too_large = np.flatnonzero(~(np.abs(X).max(axis=0) <= MAX_FEATURE))
     if len(too_large):
         name = str(encoder.get_feature_names_out()[too_large[0]]).partition("__")[2]
@@ -121,7 +157,7 @@ def encode(encoder: Pipeline, frame: Any) -> np.ndarray:
             "column.",
             ErrorCode.BAD_FEATURES,
         )
-    return X
+    return X, describe_gaps(gaps)
 
 
 def _plan_features(frame: Any, options: ReadingOptions) -> ColumnPlan:
@@ -132,6 +168,7 @@ def _plan_features(frame: Any, options: ReadingOptions) -> ColumnPlan:
         id_columns=options.id_columns,
         ignore=options.ignore,
         group=options.group,
+        appended=find_appended(frame, options.target),
         sources=dict(options.sources) or None,
         scale=options.scale,
     )
@@ -139,6 +176,23 @@ def _plan_features(frame: Any, options: ReadingOptions) -> ColumnPlan:
         message = f"No column is left to learn from: {_list_reasons(plan.left_out)}."
         raise KernelweaveError(message, ErrorCode.NO_FEATURES)
     return plan
+
+
+def find_appended(frame: Any, target: str) -> list[str]:
+    """Return the columns that an earlier run appended with its labels: to learn from them is to learn from itself.
+
+    ``low`` and ``high`` are such columns where both are blank in the same rows, those with a given number.
+    """
+    names = [str(name) for name in frame.columns]
+    ours = re.compile(rf"{re.escape(target)}_(?:probability(?:_.*)?|margin(?:_[0-9]+)?)", re.DOTALL)
+    appended = [name for name in names if ours.fullmatch(name)]
+    if appended and f"{target}_set" in names:
+        appended.append(f"{target}_set")
+    ends = [f"{target}_low", f"{target}_high"]
+    if set(ends) <= set(names):
+        blank = [np.array([text.strip() == "" for text in frame[end].fillna("").astype(str)]) for end in ends]
+        appended += ends if blank[0].any() and np.array_equal(blank[0], blank[1]) else []
+    return appended
 
 
 def _check_sources(plan: ColumnPlan, options: ReadingOptions) -> list[str]:

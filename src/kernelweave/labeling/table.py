@@ -7,6 +7,7 @@ The text of a number in Parquet is the shortest that stands for it.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
-from ..files import StrPath, Writer, atomic_write, check_output, reason
+from ..files import StrPath, Writer, check_output, reason, write_all
 from .archives import GZIP, ZIP, find_kind, unpack
 from .arrays import ArraysTable
 from .base import Extra, Table, Values
@@ -65,7 +66,15 @@ def is_empty(table: Table, name: str, unlabeled: str | None = None) -> NDArray[n
 
 
 def write_filled(
-    table: Table, target: str, values: Values, extra: Extra, out: StrPath, unlabeled: str | None = None
+    table: Table,
+    target: str,
+    values: Values,
+    extra: Extra,
+    out: StrPath,
+    unlabeled: str | None = None,
+    *,
+    beside: Sequence[tuple[StrPath, bytes]] = (),
+    like: Sequence[StrPath] = (),
 ) -> None:
     r"""Write a copy of the table in which empty cells of one column are filled and columns are appended.
 
@@ -80,6 +89,10 @@ def write_filled(
     out : path
         Never the file that the table was read from.
     unlabeled : str or None, as in `is_empty`
+    beside : sequence of (path, bytes)
+        Further files that take their places together with the copy.
+    like : sequence of paths
+        Further tables: nobody may do more with the outputs than with each of them.
 
     Examples
     --------
@@ -92,7 +105,7 @@ def write_filled(
     b'id;kind;margin\r\n007;"NA";\r\n008;"a;b";1.50\r\n'
     """
     check_output(out, table.path)
-    atomic_write(out, fill_copy(table, target, values, extra, unlabeled))
+    write_all([(out, fill_copy(table, target, values, extra, unlabeled)), *beside], like=[table.path, *like])
 
 
 def fill_copy(table: Table, target: str, values: Values, extra: Extra, unlabeled: str | None = None) -> Writer:

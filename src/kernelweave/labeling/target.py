@@ -147,12 +147,23 @@ def note_doubtful_classes(classes: Sequence[str]) -> list[str]:
         more = ", …" if len(groups) > MAX_GROUPS_NAMED else ""
         shown = "; ".join(groups[:MAX_GROUPS_NAMED])
         notes.append(f"The classes {shown}{more}: if they are the same, spell them alike.")
-    if formulas := [name for name in classes if looks_like_formula(name)]:
-        notes.append(
-            f"Spreadsheet programs take cells such as {cut_text(formulas[0])!r} for formulas: it is filled in as it "
-            "was given, so import the copy as text."
-        )
-    return notes
+    return notes + note_formulas(classes)
+
+
+def note_formulas(texts: Sequence[str]) -> list[str]:
+    """Return a sentence on texts for cells that a spreadsheet program would take for formulas.
+
+    Examples
+    --------
+    >>> note_formulas(["yes", "no"])
+    []
+    """
+    formulas = [text for text in texts if looks_like_formula(text)]
+    return [
+        f"Spreadsheet programs take cells such as {cut_text(text)!r} for formulas: it is filled in as it was given, so "
+        "import the copy as text."
+        for text in formulas[:1]
+    ]
 
 
 def join_names(texts: Sequence[str]) -> str:

@@ -8,7 +8,8 @@ these places. The rules:
    anywhere else is an ordinary character (``5" pipe``), as for Python's ``csv``.
 2. A blank line is not a row and stays where it is. In a table of one column a blank line *between* rows is a row
    whose cell is empty; those after the last row are not.
-3. Bytes are UTF-8, UTF-16 with a byte-order mark, or else Windows-1252 (Latin-1 where that has no such character).
+3. A first line ``sep=;``, which Excel reads and writes, names the delimiter; it is no row, and stays where it is.
+4. Bytes are UTF-8, UTF-16 with a byte-order mark, or else Windows-1252 (Latin-1 where that has no such character).
    Each of these decodings can be undone exactly. UTF-16 is held as UTF-8, so that delimiters are single bytes.
 """
 
@@ -34,6 +35,7 @@ from .base import Extra, Table, Texts, Values, check_header, ending, require_pac
 DELIMITERS = ",;\t|"
 SAMPLE_BYTES = 1 << 20  # from which the delimiter is guessed
 MAX_PIECES = 100_000  # of bytes that are joined before they are written
+SEPARATOR_LINE = re.compile(rb'"?sep=(?P<delimiter>[,;\t|:^~#*!&/ ])"?(?:\r\n|\r|\n)', re.IGNORECASE)
 LF, CR = b"\n\r"
 BYTE_ORDER_MARKS = {codecs.BOM_UTF8: "utf-8-sig", codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 SIGNATURES = {
@@ -71,7 +73,10 @@ class TextTable(Table):
         mark, body, codec, encoding = _decode(path, raw)
         if not body.strip():
             raise KernelweaveError(f"'{path}' is empty.", ErrorCode.EMPTY)
-        if delimiter is None:
+        named = SEPARATOR_LINE.match(body) if delimiter is None else None
+        if named is not None:
+            delimiter = named["delimiter"].decode()
+        elif delimiter is None:
             delimiter = "\t" if ending(path) in (".tsv", ".tab") else _guess_delimiter(body)
         lines = _scan(body, delimiter)
         if lines.open_quote is not None:
@@ -79,7 +84,9 @@ class TextTable(Table):
             raise KernelweaveError(
                 f"The quote that opens in line {line} of '{path}' is never closed.", ErrorCode.NOT_A_TABLE
             )
-        rows = lines.starts < lines.ends  # all but the blank lines
+        rows = (lines.starts < lines.ends) & (lines.starts >= (named.end() if named else 0))  # all but blank lines
+        if not rows.any():
+            raise KernelweaveError(f"'{path}' is empty.", ErrorCode.EMPTY)
         header, last = np.flatnonzero(rows)[[0, -1]]
         n_columns = int(lines.n_cells[header])
         if n_columns == 1:

@@ -47,6 +47,10 @@ def read_workbook(path: Path, raw: bytes) -> TextTable:
     notes = [f"'{path}' is a workbook: its first sheet, {sheets[0]!r}, is read, and a copy is CSV."]
     if len(sheets) > 1:
         notes.append(f"Other sheets of '{path}' are not read: {', '.join(map(repr, sheets[1:5]))}.")
+    if n_errors := sum(
+        cell != cell for row in cells.itertuples(index=False) for cell in row
+    ):  # NaN: a cell with an error
+        notes.append(f"{n_errors} cell{'s' * (n_errors > 1)} of '{path}' with an error such as #N/A: read as empty.")
     if formulas := [cell for row in rows for cell in row if looks_like_formula(cell)]:
         notes.append(
             f"{len(formulas)} cells of '{path}' are texts such as {cut_text(formulas[0])!r}, which spreadsheets take "

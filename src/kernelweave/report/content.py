@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..short_text import format_number
+from ..short_text import format_number, format_numbers
 
 Cell = str | float | int | bool | None
 MAX_LINES = 200  # of a table: what is longer is cut, with a line that says so
 MAX_CHARACTERS = 200  # of a cell
+MAX_RATIO = 1000.0  # of numbers in a column that are shown with the same decimals
 MIN_WORDY = 24  # characters of a cell, above which its column is given some width
 MAX_NARROW = 10  # columns of a table that is printed in letters of the usual size
 MAX_SHORT = 25  # lines of a table that is printed on one page
@@ -49,7 +51,8 @@ class Table:
     @property
     def shown(self) -> tuple[tuple[str, ...], ...]:
         """The cells of the first lines as text."""
-        return tuple(tuple(format_cell(cell) for cell in line) for line in self.lines[:MAX_LINES])
+        columns = zip(*self.lines[:MAX_LINES], strict=True)
+        return tuple(zip(*map(_format_column, columns), strict=True))
 
     @property
     def n_hidden(self) -> int:
@@ -140,6 +143,18 @@ def format_cell(cell: Cell) -> str:
         return f"{100 * cell:.1f} %" if isinstance(cell, Share) and cell == cell else format_number(cell)
     text = str(cell)
     return text if len(text) <= MAX_CHARACTERS else f"{text[: MAX_CHARACTERS - 1]}…"
+
+
+def _format_column(cells: Sequence[Cell]) -> list[str]:
+    """Return the cells of a column as text: numbers of about the same size have the same decimals."""
+    numbers = [cell for cell in cells if isinstance(cell, float) and not isinstance(cell, Share)]
+    sizes = [abs(number) for number in numbers if number and math.isfinite(number)]
+    is_alike = bool(sizes) and max(sizes) <= MAX_RATIO * min(sizes)
+    written = iter(format_numbers(numbers) if is_alike else map(format_number, numbers))
+    return [
+        next(written) if isinstance(cell, float) and not isinstance(cell, Share) else format_cell(cell)
+        for cell in cells
+    ]
 
 
 def is_number(cell: Any) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from html import escape as html_escape
 from importlib.resources import files
 from typing import Any
 
@@ -205,7 +206,7 @@ def _markdown_lines(page: Page) -> Iterator[str]:
     yield "Made by `kernelweave papers report`; do not edit by hand.\n"
     counts = " · ".join(f"{SIGNS[name]} {page.counts[name]} {name}" for name in VERDICTS)
     yield f"**{counts}** than printed (equal: within one standard error).\n"
-    yield from (f"> {text}\n" for text in warnings_of(page))
+    yield from (f"> {_plain(text)}\n" for text in warnings_of(page))
     yield "Each cell: our mean (standard deviation), then the printed number, the verdict and the difference. ↓ lower"
     yield "is better, ↑ higher is better; numbers without an arrow are not judged. \\* marks methods that are not the"
     yield "paper's.\n"
@@ -219,7 +220,7 @@ def _markdown_lines(page: Page) -> Iterator[str]:
         for view in views:
             yield from _markdown_item(view)
     yield "\n## Versions\n"
-    yield f"Computed on {page.dates or 'no day yet'} with " + "; ".join(page.versions or ("nothing",)) + "."
+    yield _plain(f"Computed on {page.dates or 'no day yet'} with " + "; ".join(page.versions or ("nothing",)) + ".")
 
 
 def _markdown_item(view: ItemView) -> Iterator[str]:
@@ -238,12 +239,12 @@ def _markdown_item(view: ItemView) -> Iterator[str]:
             for name, curves in series(view.item, panel, view.records).items():
                 step = max(1, -(-len(curves[0]) // N_POINTS))
                 points = dict.fromkeys([*curves[0][::step], curves[0][-1]])
-                yield f"- {name}: " + ", ".join(f"({x:g}, {y:.4g})" for x, y in points)
+                yield f"- {_plain(name)}: " + ", ".join(f"({x:g}, {y:.4g})" for x, y in points)
             yield ""
     for cell in view.to_explain:
-        yield f"- ✗ {cell.row}, {cell.method}, {cell.measure}: {cell.why or 'unexplained'}"
+        yield f"- ✗ {_plain(f'{cell.row}, {cell.method}')}, {cell.measure}: {cell.why or 'unexplained'}"
     for text in view.table.errors:
-        yield f"- failed: {text}"
+        yield f"- failed: {_plain(text)}"
     yield "\n<details><summary>Protocol and settings</summary>\n"
     yield view.item["protocol"] + "\n"
     for name, value in view.item["settings"].items():
@@ -255,7 +256,7 @@ def _markdown_item(view: ItemView) -> Iterator[str]:
         yield f"\n{note}"
     if view.table.warnings:
         yield "\nWarnings while computing:\n"
-        yield from (f"- {' '.join(text.split())}" for text in view.table.warnings)
+        yield from (f"- {_plain(text)}" for text in view.table.warnings)
     yield "\n</details>"
 
 
@@ -297,7 +298,19 @@ def _where(view: ItemView) -> str:
 
 def _star(view: ItemView, name: str) -> str:
     own = name in view.item["own"] or (name in view.table.methods and name not in view.item["methods"])
-    return f"{name} \\*" if own else name
+    return f"{_plain(name)} \\*" if own else _plain(name)
+
+
+def _plain(text: str) -> str:
+    r"""Return a text of a record in one line of Markdown that means these characters: no HTML, no link, no column.
+
+    Examples
+    --------
+    >>> _plain("<script>alert(1)</script> | [a](b)\n `c`")
+    '&lt;script&gt;alert(1)&lt;/script&gt; \\| \\[a\\](b) \\`c\\`'
+    """
+    line = " ".join(str(text).split())
+    return re.sub(r"[\\`|\[\]]", r"\\\g<0>", html_escape(line, quote=False))
 
 
 def _markdown_cell(view: ItemView, cell: Compared | None) -> str:
