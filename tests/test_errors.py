@@ -1,3 +1,5 @@
+import pickle
+
 from kernelweave.errors import ErrorCode, KernelweaveError
 
 
@@ -11,3 +13,8 @@ def test_every_code_is_described_by_a_sentence_of_its_own():
     sentences = [code.value for code in ErrorCode]
     assert len(set(sentences)) == len(sentences)
     assert all(sentence[0].isupper() and sentence.endswith(".") for sentence in sentences)
+
+
+def test_an_error_of_another_process_arrives_whole():
+    error = pickle.loads(pickle.dumps(KernelweaveError("'in.csv' is empty.", ErrorCode.EMPTY)))
+    assert (type(error), str(error), error.code) == (KernelweaveError, "'in.csv' is empty.", ErrorCode.EMPTY)

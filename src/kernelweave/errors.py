@@ -20,6 +20,7 @@ class ErrorCode(Enum):
     UNDECODABLE = "The file is not in the encoding that it declares."
     NO_SUCH_COLUMN = "The table has no such column."
     UNSUPPORTED = "The table needs a package that is not installed, or a column has a type that cannot be filled."
+    FILES_DIFFER = "The files of one table have different columns."
     UNENCODABLE = "A label has a character that the encoding of the table does not have."
 
     BAD_TARGET = "The given labels cannot be learned from."
@@ -32,6 +33,7 @@ class ErrorCode(Enum):
     NO_SPACE = "There is no space for an output."
     SAME_FILE = "An output would overwrite the input or another output."
 
+    NO_CLUSTER = "The cluster does not answer, was lost, or its workers fail."
     BAD_MODEL = "The file is not a model that can be loaded."
     NO_RECORDS = "There are no records of an earlier run."
     FAILED_CELLS = "Cells of a paper's table could not be computed."
@@ -51,3 +53,6 @@ class KernelweaveError(ValueError):
     def __init__(self, message: str, code: ErrorCode) -> None:
         super().__init__(message)
         self.code = code
+
+    def __reduce__(self) -> tuple[type[KernelweaveError], tuple[str, ErrorCode]]:
+        return type(self), (str(self), self.code)  # it may come from another process

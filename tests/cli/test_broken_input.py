@@ -105,7 +105,7 @@ BROKEN = {
         None,
         ("label", ".", "--target", "y"),
         ErrorCode.BAD_OPTION,
-        "name the copy with -o",
+        "name a folder for them with -o",
     ),
     "a pipe without an output": (
         None,

@@ -14,7 +14,10 @@ from kernelweave.cli.display import (
     show_columns,
     show_report,
     show_stages,
+    write_columns,
 )
+
+NAN = float("nan")
 
 
 def test_json_has_no_nan_and_no_infinity():
@@ -48,6 +51,29 @@ def test_without_a_terminal_there_are_notes_and_no_stages(capsys):
         on_stage("writing", 0.98)
     assert capsys.readouterr() == ("", "note: A [word] of caution.\n")
     assert warnings.showwarning is before
+
+
+def test_notes_that_a_report_takes_are_not_printed_and_others_are_even_after_an_error(capsys):
+    def work():
+        with show_stages() as on_stage:
+            for _ in range(2):
+                warnings.warn("In the report.", stacklevel=1)
+            assert on_stage.take_notes() == ["In the report."]
+            on_stage.add_note("Not in it.")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert capsys.readouterr() == ("", "note: Not in it.\n")
+
+
+@pytest.mark.parametrize("is_quiet", [False, True])
+def test_long_work_prints_lines_without_a_terminal(is_quiet, capsys):
+    with show_stages(is_quiet=is_quiet, seconds_between_lines=60.0) as on_stage:
+        for n_done in range(3):
+            on_stage("labelling", n_done / 2, f"{n_done} of 2")
+    lines = [] if is_quiet else ["  0%  labelling: 0 of 2", "100%  labelling: 2 of 2"]
+    assert capsys.readouterr().err.splitlines() == lines
 
 
 @pytest.mark.parametrize("is_quiet", [False, True])
@@ -128,7 +154,7 @@ def test_the_report_fits_a_terminal_and_shows_what_failed(capsys, tmp_path):
         "next": [],
         "columns": {"used": {"a": "numeric"}, "left_out": {"": "ID-like"}},
     }
-    show_report(report, Path("out.csv"), Path("m.skops"))
+    show_report(report, Path("out.csv"), "out.csv.json", Path("m.skops"))
     lines = capsys.readouterr().out.splitlines()
     shown = "\n".join(lines)
     assert max(map(len, lines)) <= 80
@@ -159,3 +185,25 @@ def test_of_many_columns_left_out_the_first_are_shown_with_their_reasons(capsys)
 def test_a_report_goes_to_standard_error_where_the_copy_is_printed(capsys):
     open_console(stderr=True).print("a word")
     assert capsys.readouterr() == ("", "a word\n")
+
+
+def test_errors_of_numbers_have_the_same_decimals_in_a_column(capsys):
+    def error(value):
+        return {"rmse": value, "interval": [value - 0.1, value + 0.5], "mean_absolute_error": value / 2, "r2": 0.5}
+
+    report = {
+        "rows_filled": 1, "rows_labeled": 9, "rows_tested": 9, "task": "regression", "task_was": "given",
+        "leaderboard": [record("SVM", 1.4712), record("MKL", 1.49), record("mean", 2.7), record("x", NAN, "late")],
+        "errors": {"kernelweave": error(1.4712), "mean": error(2.7)}, "unlabeled_helped": None, "warnings": [],
+        "members": [], "best_certified": None, "columns": {"used": {}, "left_out": {}},
+    }  # fmt: skip
+    show_report(report, None, "copy.json", None)
+    shown = capsys.readouterr().err
+    for text in ("1.471 ± 0.15 ", "1.490 ± 0.15 ", "2.700 ± 0.27 ", " late ", "2.700", "2.600 – 3.200", "1.350"):
+        assert text in shown
+
+
+def test_numbers_of_several_keys_are_written_alike():
+    records = [{"a": 0.5, "b": 0.125}, {"a": float("nan"), "b": 0.25}]
+    assert write_columns(records, ("a", "b"), False, sign=True) == [["+0.500", "+0.125"], ["–", "+0.250"]]
+    assert write_columns(records, ("a", "b"), True) == [["50.0", "12.5"], ["–", "25.0"]]

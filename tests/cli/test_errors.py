@@ -26,6 +26,8 @@ NUMBERS = {
     22: ["NO_SPACE"],
     23: ["SAME_FILE"],
     24: ["OUT_OF_TIME"],
+    25: ["NO_CLUSTER"],
+    26: ["FILES_DIFFER"],
     130: ["INTERRUPTED"],
 }
 

@@ -1,8 +1,13 @@
+import ast
 import json
 import re
+from pathlib import Path
 
 import pytest
+from checks.command import run, write
+from checks.model_files import forge
 
+import kernelweave.cli
 from kernelweave.cli.display import as_json, print_note
 from kernelweave.cli.harmless import ACTING, harmless, harmless_json
 
@@ -47,3 +52,83 @@ def test_json_means_the_same_without_a_character_that_acts(attack, escaped):
 def test_a_note_is_one_line(capsys):
     print_note("a\x1b[31m\nb")
     assert capsys.readouterr().err == "note: a\\x1b[31m\\nb\n"
+
+
+# Functions that print what is theirs: the version, headings, and the copy of a table, which is data and was asked for.
+OWN = {"main._show_version", "display.make_grid", "label._finish_copy", "streams.write"}
+PRINTING = {"print", "echo", "secho", "add_row", "add_column", "write", "rule", "log"}
+ESCAPING = {"harmless", "as_json"}
+
+
+def called(node):
+    """The last word of what a call calls."""
+    return getattr(node.func, "attr", getattr(node.func, "id", ""))
+
+
+def list_functions():
+    """The functions of the command by module and name: their nodes, with all that they call."""
+    functions = {}
+    for file in sorted((Path(kernelweave.cli.__file__).parent).glob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.FunctionDef):
+                names = {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+                functions[f"{file.stem}.{node.name}"] = (node, names)
+    return functions
+
+
+def prints_foreign(node):
+    """Whether a function prints anything but constants."""
+    prints = [each for each in ast.walk(node) if isinstance(each, ast.Call) and called(each) in PRINTING]
+    return any(not isinstance(value, ast.Constant) for each in prints for value in (*each.args, *each.keywords))
+
+
+def test_every_print_of_the_command_escapes_what_is_not_its_own():
+    functions = list_functions()
+
+    def is_escaped(name):
+        node, names = functions[name]
+        if names & ESCAPING:
+            return True
+        takes_console = any(argument.arg in ("console", "grid") for argument in node.args.args)
+        callers = [other for other, (_, used) in functions.items() if node.name in used and other != name]
+        return takes_console and bool(callers) and all(is_escaped(caller) for caller in callers)
+
+    printing = {name for name, (node, _) in functions.items() if prints_foreign(node)}
+    assert len(printing) > 15  # the search finds them
+    assert {name for name in printing if not is_escaped(name)} == OWN
+
+
+HOSTILE = "n\x1b]52;c;bXk=\x07\x9b2Jm"  # what would write to the clipboard, and clear the screen
+FILLER = "a text of some length, as others are " * 5  # a file with many control characters is no table
+ROWS = [
+    [f"r{i}", f"{i * 37 % 19}.5", FILLER, "" if i > 30 else f"a{HOSTILE}" if i * 37 % 19 > 9 else "b"]
+    for i in range(40)
+]
+
+
+@pytest.mark.parametrize("json_", [[], ["--json"]], ids=["people", "json"])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["label", "in.csv", "--target", HOSTILE, "--suspects", "3", "--next", "3", "--id", f"id{HOSTILE}"],
+        ["label", "in.csv", "--target", "nope" + HOSTILE],
+        ["label", f"no{HOSTILE}.csv", "--target", "y"],
+        ["label", "in.csv", "--target", HOSTILE, "--learner", HOSTILE],
+        ["label", "in.csv", "--target", HOSTILE, "--source", HOSTILE],
+        ["label", "in.csv", "--target", HOSTILE, f"--{HOSTILE}"],
+        ["label", "in.csv", "--target", HOSTILE, "-o", f"no{HOSTILE}/out.csv"],
+        ["predict", f"no{HOSTILE}.skops", "in.csv"],
+        ["predict", "bad.skops", "in.csv"],
+        ["papers", "run", HOSTILE],
+        ["papers", "report", HOSTILE],
+    ],
+    ids=lambda words: " ".join(words).replace(HOSTILE, "*")[:60],
+)
+def test_nothing_foreign_acts_on_a_terminal(words, json_, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "in.csv", ROWS, header=(f"id{HOSTILE}", f"x{HOSTILE}", f"k{HOSTILE}", HOSTILE))
+    forge(tmp_path / "bad.skops", {HOSTILE: HOSTILE})
+    assert (run(*words, *json_) == 0) is ("--suspects" in words)
+    shown = "".join(capfd.readouterr())
+    assert shown
+    assert not ACTING.search(shown.replace("\n", ""))

@@ -9,12 +9,15 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 from checks.command import N, read, rows, run, write
 
+from kernelweave import SSMKClassifier, save
+from kernelweave.cli import label as label_module
 from kernelweave.cli.errors import EXIT_CODES, INTERRUPTED
 from kernelweave.errors import ErrorCode
 
@@ -407,3 +410,74 @@ def test_options_that_contradict_are_refused(options, sentence, table, tmp_path,
     assert run(*LABEL, *options) in (EXIT_CODES[ErrorCode.BAD_OPTION], EXIT_CODES[ErrorCode.SAME_FILE])
     assert sentence in capsys.readouterr().err
     assert [path.name for path in tmp_path.iterdir()] == ["in.csv"]
+
+
+def test_outputs_are_as_secret_as_the_table(tmp_path):
+    table = write(tmp_path / "in.csv", rows())
+    table.chmod(0o600)
+    model = tmp_path / "m.skops"
+    assert run("label", table, "--target", "y", "--model", model, "--json") == 0
+    assert run("predict", model, table, "--json") == 0
+    made = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir() if path != table}
+    names = {"in.labeled.csv", "in.labeled.csv.json", "m.skops", "in.predicted.csv"}
+    assert made == dict.fromkeys(names, 0o600)
+
+
+def test_predict_says_why_it_does_not_use_a_model_that_was_saved_in_python(tmp_path, capsys):
+    table = write(tmp_path / "in.csv", rows())
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    save(SSMKClassifier().fit(X, X[:, 0] > 0), tmp_path / "m.skops")
+    assert run("predict", tmp_path / "m.skops", table) == EXIT_CODES[ErrorCode.BAD_MODEL]
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert "was saved in Python: it holds a SSMKClassifier, which knows no columns of a table" in sentence
+    assert "kernelweave.load" in sentence
+    assert not (tmp_path / "in.predicted.csv").exists()
+
+
+def test_what_differs_in_new_rows_is_in_the_report_of_predict(tmp_path, capsys):
+    table = write(tmp_path / "in.csv", [[*row[:4], row[4].replace("NA", "=cmd()")] for row in rows()])
+    assert run("label", table, "--target", "y", "--model", tmp_path / "m.skops", "--json") == 0
+    body = [[row[0], "", f"{1000 * float(row[2]):.1f}", "c", ""] for row in rows()]
+    other = write(tmp_path / "other.csv", body)
+    capsys.readouterr()
+    assert run("predict", tmp_path / "m.skops", other, "--json") == 0
+    shown = capsys.readouterr()
+    notes = json.loads(shown.out)["warnings"]
+    assert [note for note in notes if "are blank: 'x'" in note]
+    assert [note for note in notes if "In column 'z'" in note and "same unit?" in note]
+    assert [note for note in notes if "In column 'kind', 60 of 60 cells" in note and "such as 'c'" in note]
+    assert all(f"note: {note}" in shown.err for note in notes)
+    assert run("predict", tmp_path / "m.skops", table, "--json") == 0
+    (note,) = json.loads(capsys.readouterr().out)["warnings"]
+    assert "take cells such as '=cmd()' for formulas" in note
+
+
+def test_the_copy_of_a_run_is_not_learned_from_as_if_it_were_data(tmp_path, capsys):
+    table = write(tmp_path / "in.csv", rows())
+    assert run("label", table, "--target", "y", "--json") == 0
+    header, *body = read(tmp_path / "in.labeled.csv")
+    again = write(
+        tmp_path / "again.csv", [[*row[:4], "" if k % 3 else row[4], *row[5:]] for k, row in enumerate(body)], header
+    )
+    capsys.readouterr()
+    assert run("label", again, "--target", "y", "--json") == 0
+    columns = json.loads(capsys.readouterr().out)["columns"]
+    assert not {"y_probability", "y_margin"} & set(columns["used"])
+    assert columns["left_out"]["y_margin"] == "appended with the labels of an earlier run"
+
+
+def test_notes_and_warnings_are_in_the_record_and_in_the_report(tmp_path, capsys, monkeypatch):
+    table = write(tmp_path / "in.csv", rows())
+    real = label_module.fill_labels
+
+    def warned(*arguments):
+        warnings.warn("A word of caution.", stacklevel=1)
+        return real(*arguments)
+
+    monkeypatch.setattr(label_module, "fill_labels", warned)
+    assert run("label", table, "--target", "y") == 0
+    shown = capsys.readouterr()
+    assert shown.out.count("A word of caution.") == 1
+    assert "A word of caution." not in shown.err
+    record = json.loads((tmp_path / "in.labeled.csv.json").read_text(encoding="utf-8"))
+    assert record["warnings"][-1] == "A word of caution."

@@ -9,6 +9,7 @@ from checks.command import run
 
 from kernelweave import __version__
 from kernelweave.cli.errors import EXIT_CODES, INTERRUPTED, NO_READER
+from kernelweave.cli.main import COMMANDS, Commands
 from kernelweave.errors import ErrorCode
 
 
@@ -20,7 +21,8 @@ def test_without_typer_the_command_says_how_to_install_it():
 
 
 def test_ctrl_c_while_modules_are_imported_ends_without_a_traceback():
-    code = "import os, signal, sys; sys.modules['numpy'] = Trap(); import kernelweave.cli.main"
+    code = "import os, signal, sys; sys.modules['numpy'] = Trap(); sys.argv[1:] = ['info']\n"
+    code += "from kernelweave.cli.main import main; main()"
     trap = "class Trap:\n def __getattr__(self, name): os.kill(os.getpid(), signal.SIGINT)\n"
     done = subprocess.run([sys.executable, "-c", trap + code], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (INTERRUPTED, "")
@@ -52,10 +54,7 @@ def test_a_pipe_that_nobody_reads_ends_the_command_as_it_ends_others(arguments):
     assert (done.returncode, done.stderr) == (NO_READER, b"")
 
 
-COMMANDS = ["label", "compare", "explain", "predict", "info", "papers", "papers list", "papers run", "papers report"]
-
-
-@pytest.mark.parametrize("command", ["", *COMMANDS])
+@pytest.mark.parametrize("command", ["", *COMMANDS, "papers list", "papers run", "papers report"])
 def test_help_fits_a_screen_and_has_an_example(command, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     assert run(*command.split(), "--help") == 0
@@ -76,6 +75,27 @@ def test_help_is_read_on_wide_terminals_too(monkeypatch, capsys):
 def test_the_version_is_printed(capsys):
     assert run("--version") == 0
     assert capsys.readouterr().out == f"kernelweave {__version__}\n"
+
+
+def test_the_version_costs_no_import_of_what_commands_need():
+    code = (
+        "import sys; sys.argv[1:] = ['--version']\nfrom kernelweave.cli.main import main; main()\n"
+        "print(sorted({'sklearn', 'numba', 'pandas', 'scipy', 'numpy', 'kernelweave.cli.label'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == f"kernelweave {__version__}\n[]\n"
+
+
+def test_every_command_has_the_name_by_which_it_is_called():
+    for name in COMMANDS:
+        assert Commands().get_command(None, name).name == name
+    assert Commands().get_command(None, "labels") is None
+
+
+def test_a_word_that_is_nearly_a_command_is_understood(capsys):
+    assert run("labl") == EXIT_CODES[ErrorCode.BAD_OPTION]
+    sentence = "kernelweave: No such command 'labl'. Did you mean 'label'? See: kernelweave --help\n"
+    assert capsys.readouterr().err == sentence
 
 
 @pytest.mark.parametrize("arguments", [(), ("papers",)])

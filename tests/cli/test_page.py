@@ -19,7 +19,10 @@ def folder(tmp_path_factory):
     """A table with nasty names, and the pages of all commands about it."""
     folder = tmp_path_factory.mktemp("pages")
     body = [[*row[:4], {"NA": NASTY, "None": "=cmd()", "": ""}[row[4]]] for row in rows()]
+    body = [[row[0], row[1], f"${row[2]}", *row[3:]] for row in body]
+    body[3][1] = "(3.5)"
     table = write(folder / "in.csv", body, header=("id", "<b>x</b>", "z\x1b[31m", "kind", "y"))
+    table.chmod(0o600)
     named = (table, "--target", "y", "--id", "id")
     assert run("label", *named, "--report", folder / "label.html") == 0
     assert run("explain", *named, "--report", folder / "explain.html") == 0
@@ -29,6 +32,11 @@ def folder(tmp_path_factory):
 
 def read_page(folder, name):
     return (folder / f"{name}.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ["label", "explain", "compare"])
+def test_a_page_is_as_secret_as_the_table(folder, name):
+    assert (folder / f"{name}.html").stat().st_mode & 0o777 == 0o600
 
 
 def titles(page):
@@ -53,6 +61,13 @@ def test_the_page_of_label_names_rows_by_their_identifier_and_their_line(folder)
     )
     assert re.search(r"0\d\d \(row \d+\)", page)
     assert "30 have a label" in page
+
+
+@pytest.mark.parametrize("name", ["label", "explain", "compare"])
+def test_gaps_and_how_numbers_are_written_are_on_the_page(folder, name):
+    page = read_page(folder, name)
+    assert "Cells that cannot be read are gaps: &#39;(3.5)&#39; in" in page
+    assert "numeric, in $" in page
 
 
 def test_the_page_of_explain_says_which_columns_decide(folder):

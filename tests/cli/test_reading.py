@@ -37,6 +37,17 @@ def test_columns_that_are_not_there_are_refused_by_name(tmp_path, options):
     assert caught.value.code is ErrorCode.NO_SUCH_COLUMN
 
 
+def test_columns_of_all_tables_can_be_ignored_by_lists_and_patterns(tmp_path):
+    left = write(tmp_path / "left.csv", [[row[0], row[1], row[4]] for row in rows()], ("id", "x", "y"))
+    right = write(tmp_path / "right.csv", [[row[0], *row[2:4]] for row in rows()], ("id", "z", "kind"))
+    options = ReadingOptions("y", id_columns=("id",), ignore=("x,ki*",))
+    given = read_given([left, right], options, None)
+    assert given.options.ignore == ("x", "kind")
+    assert given.options.sources == {"right": ["z"]}
+    with pytest.raises(KernelweaveError, match=r"no column 'kinds'; .* Did you mean 'kind'\?"):
+        read_given([left, right], ReadingOptions("y", id_columns=("id",), ignore=("kinds",)), None)
+
+
 def test_several_tables_need_one_identifier():
     with pytest.raises(KernelweaveError, match="2 tables are joined on one column, and 0 are named"):
         read_tables([Path("a.csv"), Path("b.csv")], ())

@@ -270,7 +270,7 @@ def test_a_limit_of_files_is_one_sentence_and_nothing_is_lost(tmp_path):
     assert codes == [EXIT_CODES[ErrorCode.NO_SPACE], 2]
     sentences = [line for line in done.stderr.decode().splitlines() if line.startswith("kernelweave: ")]
     assert sentences == [
-        "kernelweave: 'in.labeled.csv.json' cannot be written: File too large.",
+        "kernelweave: 'in.labeled.csv' cannot be written: File too large.",
         "kernelweave: The records cannot be written to 'tiny': File too large.",
     ]
     assert (tmp_path / "in.labeled.csv").read_bytes() == b"earlier"

@@ -8,7 +8,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from kernelweave import compare_learners
 from kernelweave.estimators.auto.leaderboard import PairedDifference
-from kernelweave.inspection.comparison import COMBINED
+from kernelweave.inspection.comparison import COMBINED, _rank_error
 
 LEARNERS = ["SVM", "harmonic", ("stump", DecisionTreeClassifier(max_depth=1)), ("linear", LogisticRegression())]
 
@@ -36,11 +36,18 @@ def test_all_learners_are_tested_on_all_labelled_rows_however_bad_they_are(found
 
 
 def test_records_are_in_the_order_of_errors_with_intervals_around_them(found):
-    errors = [record["error"] for record in found.records]
+    errors = [_rank_error(record["error"]) for record in found.records]
     assert errors == sorted(errors)
     for record in found.records:
         assert record["low"] <= record["error"] <= record["high"]
         assert record["difference_low"] <= record["difference"] <= record["difference_high"]
+
+
+def test_errors_that_differ_by_rounding_are_ties_whatever_their_unit():
+    assert 0.1 + 0.2 != 0.3
+    for unit in (1e-9, 1.0, 1e9):
+        assert _rank_error(unit * (0.1 + 0.2)) == _rank_error(unit * 0.3)
+        assert _rank_error(unit * 0.3) < _rank_error(unit * 0.3001) < _rank_error(float("nan"))
 
 
 def test_differences_are_to_the_best_learner(found):

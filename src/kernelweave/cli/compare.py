@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -14,9 +13,9 @@ from ..inspection.comparison import SIMPLEST, Comparison, compare_learners
 from ..inspection.peers import list_learners
 from ..labeling.problem import Problem, ReadingOptions, read_problem
 from ..labeling.tasks import read_classes, read_numbers
-from ..short_text import format_number
+from ..short_text import suggest_names
 from . import options as asked
-from .display import make_grid, open_console, print_json, show_columns, show_notes, show_stages
+from .display import make_grid, open_console, print_json, show_columns, show_notes, show_stages, write_columns
 from .harmless import harmless
 from .options import LEARNING, option
 from .page import check_page, compared_page, name_page
@@ -68,11 +67,12 @@ def compare(
         given = read_given(tables, options, unlabeled)
         problem = read_problem(given.frame, given.cells, given.empty, given.options, on_stage)
         found = _compare(problem, options.target, asked.read_words(learner))
+        notes = on_stage.take_notes()
     report = describe_run(tables, given.options, unlabeled) | problem.describe(given.options)
     report |= _describe(found) | {"seconds": round(problem.setup.clock.elapsed, 2)}
-    report["warnings"] = [*given.notes, *problem.notes, *_note_limits(found)]
+    report["warnings"] = [*given.notes, *problem.notes, *_note_limits(found), *notes]
     if report_file is not None:
-        atomic_write(report_file, compared_page(report))
+        atomic_write(report_file, compared_page(report), like=tables)
     mark_work_done()
     print_json(report) if json_ else show_comparison(report)
     name_page(report_file)
@@ -114,9 +114,11 @@ def _find_learners(learners: list[Any], names: list[str], task: str) -> list[Any
     known = {(each if isinstance(each, str) else each[0]).casefold(): each for each in learners}
     for name in names:
         if name.casefold() not in known:
-            shown = ", ".join(repr(each if isinstance(each, str) else each[0]) for each in learners)
+            names_known = [each if isinstance(each, str) else each[0] for each in learners]
             raise KernelweaveError(
-                f"--learner {name!r} is not a learner for {task}; choose from {shown}.", ErrorCode.BAD_OPTION
+                f"--learner {name!r} is not a learner for {task}; choose from {', '.join(map(repr, names_known))}."
+                f"{suggest_names([name], names_known)}",
+                ErrorCode.BAD_OPTION,
             )
     wanted = {name.casefold() for name in names}
     return [each for key, each in known.items() if key in wanted or not wanted]
@@ -170,27 +172,28 @@ def show_comparison(report: dict[str, Any]) -> None:
     sides = {"error": "right", "interval": "right", "worse_than_best": "right", "seconds": "right", "size": "right"}
     grid = make_grid(lines=False, learner="left", **sides)
     grid.columns[0].no_wrap = True
-    for record in report["learners"]:
-        if record["status"] == "no time":
-            continue  # a note names them
+    shown = [record for record in report["learners"] if record["status"] != "no time"]  # a note names the others
+    for record, cells in zip(shown, _write_cells(shown, is_classes, report["best"]), strict=True):
         marks = "+" * record["uses_unlabeled"] + "*" * (record["package"] == "scikit-learn")
         name = f"{escape(record['learner'])} {marks}".strip()
         name = f"[bold]{name}[/]" if record["learner"] == report["best"] else name
         cost = [f"{record['seconds']:.1f}", f"{record['size']:,}" if record["size"] else ""]
         is_free = record["learner"] in SIMPLEST.values()
-        grid.add_row(name, *_write_cells(record, is_classes, report["best"]), *(["", ""] if is_free else cost))
+        grid.add_row(name, *cells, *(["", ""] if is_free else cost))
     console.print(grid)
     show_notes(console, report["warnings"])
     show_columns(console, report["columns"])
     console.print(f"[bold]advice:[/] {escape(report['advice'])}")
 
 
-def _write_cells(record: dict[str, Any], is_classes: bool, best: str) -> list[str]:
-    """Return error, interval, and difference to the best with its interval."""
-    values = [record[key] for key in ("error", "low", "high", "difference", "difference_low", "difference_high")]
-    if not all(map(math.isfinite, values)):
-        return ["failed" if record["status"].startswith("failed") else record["status"], "", ""]
-    texts = (f"{100 * value:.1f}" if is_classes else format_number(value, 3) for value in values)
-    error, low, high, difference, first, last = texts
-    gap = "the best" if record["learner"] == best else f"{difference} ({first}, {last})"
-    return [error, f"{low} – {high}", gap]
+def _write_cells(records: list[dict[str, Any]], is_classes: bool, best: str) -> list[list[str]]:
+    """Return error, interval, and difference to the best with its interval, of each learner."""
+    errors = write_columns(records, ("error", "low", "high"), is_classes)
+    differences = write_columns(records, ("difference", "difference_low", "difference_high"), is_classes)
+    lines = []
+    for record, (error, low, high), (difference, first, last) in zip(records, errors, differences, strict=True):
+        gap = "the best" if record["learner"] == best else f"{difference} ({first}, {last})"
+        why = "failed" if record["status"].startswith("failed") else record["status"]
+        is_known = "–" not in (error, low, high, difference, first, last)
+        lines.append([error, f"{low} – {high}", gap] if is_known else [why, "", ""])
+    return lines

@@ -16,16 +16,46 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from ..estimators.shared.progress import Show, show_progress
-from ..short_text import format_number
+from ..short_text import format_number, format_numbers
 from .harmless import harmless, harmless_json
 from .streams import can_show
 
 MAX_LEFT_OUT = 20  # columns that are shown with their reason
 
 
+class Stages:
+    """Shows the stages of the work, and keeps the warnings of it.
+
+    Parameters
+    ----------
+    show : callable
+        ``show(title, share, detail, seconds_left)``.
+    """
+
+    def __init__(self, show: Show):
+        self._show = show
+        self._notes: list[str] = []
+
+    def __call__(self, title: str, share: float, detail: str = "", seconds_left: float | None = None) -> None:
+        """Show what comes next; columns have names, too."""
+        self._show(harmless(title), share, harmless(detail), seconds_left)
+
+    def add_note(self, message: Warning | str, *_: Any, **__: Any) -> None:
+        """Keep a warning, once."""
+        if (text := str(message)) not in self._notes:
+            self._notes.append(text)
+
+    def take_notes(self) -> list[str]:
+        """Return the warnings since the last call, for a report; those that nobody takes are printed at the end."""
+        notes, self._notes = self._notes, []
+        return notes
+
+
 @contextmanager
-def show_stages(*, is_quiet: bool = False, time_limit: float | None = None) -> Iterator[Show]:
-    """Show the stages of the work on a terminal, with the time that is left; and warnings as notes between them.
+def show_stages(
+    *, is_quiet: bool = False, time_limit: float | None = None, seconds_between_lines: float | None = None
+) -> Iterator[Stages]:
+    """Show the stages of the work on a terminal, with the time that is left; warnings become notes.
 
     Parameters
     ----------
@@ -33,12 +63,24 @@ def show_stages(*, is_quiet: bool = False, time_limit: float | None = None) -> I
         Whether only the notes are shown.
     time_limit : float, optional
         Seconds that the work may take.
+    seconds_between_lines : float, optional
+        For work of hours: where there is no terminal, lines are printed, so many seconds apart.
     """
-    bar = show_progress(bar=not is_quiet, keep_bar=False, lines=False, limit=time_limit)
+    bar = show_progress(
+        bar=not is_quiet,
+        keep_bar=False,
+        lines=not is_quiet and seconds_between_lines is not None,
+        seconds_between_lines=seconds_between_lines or 0.0,
+        limit=time_limit,
+    )
     with warnings.catch_warnings(), bar as show:
-        # The name is looked up for each warning: beneath a bar, standard error prints above it.
-        warnings.showwarning = lambda message, *_, **__: print_note(str(message))
-        yield lambda title, share, *figures: show(harmless(title), share, *figures)  # columns have names, too
+        stages = Stages(show)
+        warnings.showwarning = stages.add_note
+        try:
+            yield stages
+        finally:
+            for note in stages.take_notes():
+                print_note(note)  # beneath a bar, standard error prints above it
 
 
 def print_note(text: str) -> None:
@@ -71,13 +113,16 @@ def as_json(report: dict[str, Any], escaped: bool = False) -> str:
     return harmless_json(json.dumps(plain(report), indent=1, ensure_ascii=escaped, allow_nan=False))
 
 
-def show_report(report: dict[str, Any], out: Path | None, model: Path | None) -> None:
+def show_report(report: dict[str, Any], out: Path | None, record_name: str, model: Path | None) -> None:
     """Print the report for people; where the copy went to standard output (``None``), on standard error."""
     report, console = harmless(report), open_console(stderr=out is None)
     console.print(
         f"[bold]{report['rows_filled']:,}[/] rows labelled from {report['rows_labeled']:,} given labels: "
         f"{report['task']} ({report['task_was']})"
     )
+    if "files" in report:
+        rows = f"{report['rows_learned']:,} of {report['rows']:,} rows"
+        console.print(f"learned from {rows} in {report['files']:,} files")
     if "classes" in report:
         shown = ", ".join(f"{name} {count}" for name, count in list(report["classes"].items())[:12])
         console.print(f"given labels: {shown}{', …' if len(report['classes']) > 12 else ''}", markup=False)
@@ -92,7 +137,7 @@ def show_report(report: dict[str, Any], out: Path | None, model: Path | None) ->
     show_rows(console, report)
     show_columns(console, report["columns"])
     if out is not None:
-        console.print(harmless(f"written to {out}, record in {out.name}.json"), markup=False, soft_wrap=True)
+        console.print(harmless(f"written to {out}, record in {record_name}"), markup=False, soft_wrap=True)
     if model is not None:
         console.print(harmless(f"model saved to {model}"), markup=False, soft_wrap=True)
 
@@ -105,6 +150,19 @@ def make_grid(lines: bool = True, **columns: str) -> Grid:
     return grid
 
 
+def write_columns(
+    records: list[dict[str, Any]], keys: tuple[str, ...], is_share: bool, sign: bool = False
+) -> list[list[str]]:
+    """Return the numbers under these keys of each record, all with the same decimals; of shares percentages."""
+    values = [record[key] for record in records for key in keys]
+    if is_share:
+        plus = "+" if sign else ""
+        texts = [f"{100 * value:{plus}.1f}" if math.isfinite(value) else "–" for value in values]
+    else:
+        texts = format_numbers(values, 3, sign)
+    return [texts[start : start + len(keys)] for start in range(0, len(texts), len(keys))]
+
+
 def _show_candidates(console: Console, report: dict[str, Any]) -> None:
     console.print("learners, by their weight in the prediction:")
     grid = make_grid(
@@ -114,11 +172,12 @@ def _show_candidates(console: Console, report: dict[str, Any]) -> None:
         uses_unlabelled_rows="left",
         seconds="right",
     )
-    for record in report["leaderboard"]:
+    errors = _describe_errors(report["leaderboard"], report["task"])
+    for record, error in zip(report["leaderboard"], errors, strict=True):
         was_tried = record["status"] in ("tested", "not tested", "out of the race")
         grid.add_row(
             escape(record["candidate"]),
-            _describe_error(record, report["task"]),
+            error,
             f"{record['weight']:.0%}" if record["weight"] else "",
             ("yes" if record["uses_unlabeled"] else "no") if was_tried else "",
             f"{record['seconds']:.1f}" if was_tried else "",
@@ -126,13 +185,21 @@ def _show_candidates(console: Console, report: dict[str, Any]) -> None:
     console.print(grid)
 
 
-def _describe_error(record: dict[str, Any], task: str) -> str:
-    """Return the error of a candidate with its standard error, or why there is none."""
-    if not math.isfinite(record["error"]):
-        return "failed" if record["status"].startswith("failed") else str(record["status"])
-    if task == "classification":
-        return f"{record['error']:.1%} ± {record['standard_error']:.1%}"
-    return f"{format_number(record['error'])} ± {format_number(record['standard_error'], 2)}"
+def _describe_errors(records: list[dict[str, Any]], task: str) -> list[str]:
+    """Return the error of each candidate with its standard error, or why there is none."""
+    columns = []
+    for key, digits in (("error", 4), ("standard_error", 2)):
+        values = [record[key] if math.isfinite(record["error"]) else math.nan for record in records]
+        is_share = task == "classification"
+        columns.append([f"{value:.1%}" for value in values] if is_share else format_numbers(values, digits))
+    return [
+        f"{error} ± {spread}"
+        if math.isfinite(record["error"])
+        else "failed"
+        if record["status"].startswith("failed")
+        else str(record["status"])
+        for record, error, spread in zip(records, *columns, strict=True)
+    ]
 
 
 def _show_errors(console: Console, report: dict[str, Any]) -> None:
@@ -151,12 +218,17 @@ def _show_errors(console: Console, report: dict[str, Any]) -> None:
         grid = make_grid(
             _="left", root_mean_squared_error="right", interval="right", mean_absolute_error="right", R2="right"
         )
-        for name, e in report["errors"].items():
-            interval = " – ".join(map(format_number, e["interval"]))
-            errors = format_number(e["rmse"]), interval, format_number(e["mean_absolute_error"])
+        for (name, e), *errors in zip(report["errors"].items(), *_write_errors(report["errors"]), strict=True):
             grid.add_row(names.get(name, name), *errors, f"{round(e['r2'], 2) + 0.0:.2f}")
     grid.columns[2].header = "95 % interval"
     console.print(grid)
+
+
+def _write_errors(errors: dict[str, dict[str, Any]]) -> tuple[list[str], list[str], list[str]]:
+    """Return the columns of root mean squared errors, of their intervals and of mean absolute errors."""
+    numbers = [(e["rmse"], *e["interval"], e["mean_absolute_error"]) for e in errors.values()]
+    rmse, low, high, absolute = map(format_numbers, zip(*numbers, strict=True))
+    return rmse, [" – ".join(ends) for ends in zip(low, high, strict=True)], absolute
 
 
 def describe_help(helped: dict[str, Any], task: str) -> str:
@@ -236,9 +308,15 @@ def show_notes(console: Console, notes: list[str]) -> None:
         console.print(f"[bold]note:[/] {escape(note)}")
 
 
+def describe_used(columns: dict[str, Any]) -> dict[str, str]:
+    """Return what each column that is learned from is, and how its numbers are written where that is not plain."""
+    written = columns.get("written", {})
+    return {name: ", ".join(filter(None, (kind, written.get(name)))) for name, kind in columns["used"].items()}
+
+
 def show_columns(console: Console, columns: dict[str, Any]) -> None:
     """Show which columns are learned from, and why others are not."""
-    used, left_out = columns["used"], columns["left_out"]
+    used, left_out = describe_used(columns), columns["left_out"]
     shown = ", ".join(f"{name} ({kind})" for name, kind in list(used.items())[:10])
     console.print(f"{len(used)} columns used: {shown}{', …' if len(used) > 10 else ''}", markup=False)
     for name, why in list(left_out.items())[:MAX_LEFT_OUT]:

@@ -7,7 +7,7 @@ from ..files import is_full, reason
 
 NOT_POSSIBLE = 3  # the table or the computer does not allow it
 INTERRUPTED, NO_READER = 130, 141  # those that a shell gives a command stopped by Ctrl-C, or by the end of its reader
-# Scripts know these numbers; the next free one is 25.
+# Scripts know these numbers; the next free one is 27.
 EXIT_CODES = {
     ErrorCode.BAD_OPTION: 2,
     ErrorCode.BAD_TARGET: NOT_POSSIBLE,
@@ -33,6 +33,8 @@ EXIT_CODES = {
     ErrorCode.NO_SPACE: 22,
     ErrorCode.SAME_FILE: 23,
     ErrorCode.OUT_OF_TIME: 24,
+    ErrorCode.NO_CLUSTER: 25,
+    ErrorCode.FILES_DIFFER: 26,
     ErrorCode.INTERRUPTED: INTERRUPTED,
 }
 

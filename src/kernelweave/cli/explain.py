@@ -23,7 +23,16 @@ from ..labeling.tasks import read_classes, read_numbers
 from ..model_selection.out_of_fold import N_SPLITS
 from ..short_text import format_number
 from . import options as asked
-from .display import make_grid, open_console, print_json, show_columns, show_notes, show_rows, show_stages
+from .display import (
+    make_grid,
+    open_console,
+    print_json,
+    show_columns,
+    show_notes,
+    show_rows,
+    show_stages,
+    write_columns,
+)
 from .harmless import harmless
 from .options import OUTPUT, option
 from .page import check_page, learned_page, name_page
@@ -100,6 +109,7 @@ def explain(
         left = None if time_limit is None else max(0.0, time_limit - problem.setup.clock.elapsed)
         name, estimator, why = _choose_explained(result.model.learner, result.report["leaderboard"], left)
         importance, notes = _weigh_columns(problem, options, estimator, left, on_stage)
+        notes += on_stage.take_notes()
     report = describe_run(tables, options, unlabeled) | problem.describe(options) | result.report
     report |= number_rows(rows, given.table) | {
         "explained": name,
@@ -112,7 +122,7 @@ def explain(
         report |= _in_unit(report, unit)
     report["warnings"] = [*given.notes, *problem.notes, *result.notes, *why, *notes]
     if report_file is not None:
-        atomic_write(report_file, learned_page(given, problem.setup.X, result.model, report))
+        atomic_write(report_file, learned_page(given, problem.setup.X, result.model, report), like=tables)
     mark_work_done()
     print_json(report) if json_ else show_explanation(report, columns)
     name_page(report_file)
@@ -228,9 +238,9 @@ def _show_importance(
     console.print(f"{what}, by how much the error rises when they are shuffled ({unit}):")
     grid = make_grid(_="left", rise="right", interval="right", needed="left")
     grid.columns[0].header, grid.columns[2].header = what[:-1], "95 % interval"
-    for record in records[:n_shown]:
-        values = [record[key] for key in ("importance", "low", "high")]
-        rise, low, high = (f"{100 * each:+.1f}" if is_classes else format_number(each, 3, sign=True) for each in values)
+    shown = records[:n_shown]
+    numbers = write_columns(shown, ("importance", "low", "high"), is_classes, sign=True)
+    for record, (rise, low, high) in zip(shown, numbers, strict=True):
         needed = "yes" if record["low"] > 0 else "no" if record["high"] < 0 else "not clear"
         grid.add_row(escape(record["name"]), rise, f"{low} to {high}", needed)
     console.print(grid)

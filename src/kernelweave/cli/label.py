@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import io
-import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
 import typer
+from sklearn.pipeline import Pipeline
 
 from ..errors import ErrorCode, KernelweaveError
 from ..estimators.shared.progress import Show
-from ..files import check_output, reason, write_all
+from ..files import reason, write_all
 from ..labeling.base import ending
-from ..labeling.job import Labeling, LabelingOptions, fill_by_blocks, fill_labels, spread
+from ..labeling.job import LabelingOptions, fill_by_blocks, fill_labels, spread
 from ..labeling.joining import join_tables
 from ..labeling.learner import Clock
-from ..labeling.problem import encode
+from ..labeling.new_rows import note_new_rows
+from ..labeling.partitions import names_many_files
+from ..labeling.problem import encode_noting
 from ..labeling.table import STANDARD, Table, fill_copy, is_empty, write_filled
-from ..labeling.target import require_empty_cells
-from ..persistence import load_with_about, pack, require_skops
+from ..labeling.target import note_formulas, require_empty_cells
+from ..persistence import load_with_about
 from . import options as asked
-from .display import as_json, print_json, print_note, show_report, show_stages
+from .display import Stages, print_json, print_note, show_report, show_stages
 from .harmless import harmless
 from .options import OUTPUT, option
-from .page import check_packages, learned_page, name_page
-from .reading import Given, describe_run, number_rows, read_given, read_tables
+from .outputs import WORKBOOKS, check_outputs, check_skops, make_files, make_record, name_copy, rename_taken
+from .page import check_packages, name_page
+from .partitions import FilesJob, label_files, show_files
+from .reading import number_rows, read_given, read_tables
 from .streams import as_text, mark_work_done
 
 # Kinds of files by their ending. The copy is of the same kind as the table, so other endings are refused.
@@ -42,11 +47,11 @@ KINDS = {
     ".npz": "arrays of numpy",
 }
 OTHER_KINDS = (".xlsx", ".xlsm", ".xls", ".ods", ".json", ".feather", ".arrow", ".bz2", ".xz", ".zip", ".zst")
-WORKBOOKS = (".xlsx", ".xlsm")
+MAX_REASON = 200  # characters of what a damaged model says
 
 Filled = tuple[Table, str, list[Any], dict[str, Any]]  # table, target, its cells, appended columns
 Output = Annotated[
-    Path | None, option("The copy (by default beside TABLE); - prints it.", OUTPUT, "-o", "--output", metavar="FILE")
+    Path | None, option("Copy, by default beside TABLE; - prints it.", OUTPUT, "-o", "--output", metavar="FILE")
 ]
 
 
@@ -66,12 +71,14 @@ def label(
     output: Output = None,
     probabilities: Annotated[bool, option("Append the probability of every class.", OUTPUT, "--probabilities")] = False,
     coverage: Annotated[
-        float | None, option("Append sets (for numbers: intervals) that hold the truth.", OUTPUT, metavar="SHARE")
+        float | None, option("Append sets or intervals with the truth.", OUTPUT, metavar="SHARE")
     ] = None,
     suspects: asked.Suspects = 0,
     next_: asked.Next = 0,
     model: Annotated[Path | None, option("Save the model for `kernelweave predict`.", OUTPUT, metavar="FILE")] = None,
     report_file: asked.Report = None,
+    cluster: asked.Cluster = None,
+    workers: asked.Workers = None,
     quiet: asked.Quiet = False,
     json_: asked.Json = False,
 ) -> None:
@@ -80,13 +87,6 @@ def label(
     Example: kernelweave label patients.csv --target outcome
     """
     unlabeled = asked.read_word(unlabeled)
-    out = output or _name_copy(tables[0], "labeled")
-    record = out.with_name(out.name + ".json")
-    is_printed = str(out) == STANDARD
-    _refuse_two_prints(is_printed, json_)
-    _check_outputs([*([] if is_printed else [out, record]), *filter(None, (model, report_file))], *tables)
-    if model is not None:
-        _check_skops()
     if report_file is not None:
         check_packages()
     options = asked.read_options(
@@ -107,22 +107,36 @@ def label(
         next=next_,
     )
     _check_numbers(options)
+    asked.check_workers(tables, cluster, workers)
+    if names_many_files(tables[0]):
+        job = FilesJob(tables, output, options, unlabeled, model, report_file, cluster, workers)
+        show_files(job, label_files(job, is_quiet=quiet or json_), json_)
+        return
+    out = output or name_copy(tables[0], "labeled")
+    record = out.with_name(out.name + ".json")
+    is_printed = str(out) == STANDARD
+    _refuse_two_prints(is_printed, json_)
+    check_outputs([*([] if is_printed else [out, record]), *filter(None, (model, report_file))], *tables)
+    if model is not None:
+        check_skops()
     with show_stages(is_quiet=quiet or json_, time_limit=time_limit) as on_stage:
         on_stage("reading the table", 0.0)
         given = read_given(tables, options, unlabeled)
         _check_ending(given.table, out)
         labeling = fill_labels(given.frame, given.cells, given.empty, given.options, on_stage)
         on_stage("writing", 0.98)
-        extra = _rename_taken(labeling.extra, given.table.names)
-        report = _make_record(tables, given, unlabeled, labeling, extra)
-        files = _make_files(given, labeling, report, unlabeled, (None if is_printed else record, model, report_file))
+        extra = rename_taken(labeling.extra, given.table.names)
+        report = make_record(tables, given, unlabeled, number_rows(labeling.report, given.table), extra)
+        report["warnings"] += on_stage.take_notes()
+        paths = (None if is_printed else record, model, report_file)
+        files = make_files(given, labeling, report, {"unlabeled": unlabeled}, paths)
         filled = (given.table, options.target, labeling.values.tolist(), extra)
-        copy = _write_copy(filled, unlabeled, None if is_printed else out, files)
+        copy = _write_copy(filled, unlabeled, None if is_printed else out, files, tables)
     _finish_copy(copy, is_printed)
     if json_:
         print_json(report)
     else:
-        show_report(report, None if is_printed else out, model)
+        show_report(report, None if is_printed else out, record.name, model)
     name_page(report_file)
 
 
@@ -143,56 +157,89 @@ def predict(
     """
     clock = Clock(time_limit)
     asked.check_limit(time_limit)
-    out = output or _name_copy(tables[0], "predicted")
+    out = output or name_copy(tables[0], "predicted")
     is_printed = str(out) == STANDARD
     _refuse_two_prints(is_printed, json_)
-    _check_outputs([] if is_printed else [out], *tables, model)
-    pipeline, about_model = _load_model(model)
-    target, unlabeled = str(about_model["target"]), about_model.get("unlabeled")
+    check_outputs([] if is_printed else [out], *tables, model)
     with show_stages(is_quiet=quiet or json_, time_limit=time_limit) as on_stage:
-        on_stage("reading the table", 0.0)
-        data, frame = _read_joined(tables, asked.read_words(id_column))
+        on_stage("reading the model", 0.0)
+        pipeline, about_model = _load_model(model)
+        target, unlabeled = about_model["target"], about_model.get("unlabeled")
+        on_stage("reading the table", 0.1)
+        data, frame = _read_joined(tables, asked.read_words(id_column), on_stage)
         _check_ending(data, out)
         given = target in data.names
         empty = np.ones(data.n_rows, dtype=bool)
         if given:
             empty = is_empty(data, target, unlabeled)
             require_empty_cells(data.column(target), empty, target)
-        X = encode(pipeline[0], frame)[empty]
-        on_rows = partial(_report_rows, clock, len(X), on_stage)
-        filled, appended = fill_by_blocks(pipeline[-1], X, target, on_rows)
+        with _refuse_damaged(model):
+            features, unread = encode_noting(pipeline[0], frame)
+            X = features[empty]
+            notes = on_stage.take_notes() + unread + note_new_rows(pipeline[0], frame[empty])
+            on_rows = partial(_report_rows, clock, len(X), on_stage)
+            filled, appended = fill_by_blocks(pipeline[-1], X, target, on_rows)
+            notes += note_formulas(sorted(set(filled.tolist())))
         columns: dict[str, Any] = appended if given else {target: filled, **appended}
         extra = {name: spread(texts, empty, "") for name, texts in columns.items()}
         values = spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)
         on_stage("writing", 0.9)
-        names = _rename_taken(extra, data.names)
+        names = rename_taken(extra, data.names)
         copied = (data, target if given else data.names[0], values.tolist(), names)
-        copy = _write_copy(copied, unlabeled if given else None, None if is_printed else out, [])
+        copy = _write_copy(copied, unlabeled if given else None, None if is_printed else out, [], tables)
     _finish_copy(copy, is_printed)
     if json_:
         report = {"table": as_text(tables[0].name), "target": target, "rows": data.n_rows, "appended": list(names)}
-        print_json(report | {"rows_filled": int(empty.sum()), "output": as_text(str(out))})
-    elif not is_printed:
+        print_json(report | {"rows_filled": int(empty.sum()), "output": as_text(str(out)), "warnings": notes})
+        return
+    for note in notes:
+        print_note(note)
+    if not is_printed:
         print(harmless(f"{int(empty.sum())} of {data.n_rows} rows labelled; written to {out}"))
 
 
 def _load_model(path: Path) -> tuple[Any, dict[str, Any]]:
-    """Return a saved model, and what was saved about it."""
-    _check_skops()
+    """Return a saved model, and what was saved about it; refuse one that does not fill cells of a table."""
+    check_skops()
     try:
-        return load_with_about(path)
+        model, about = load_with_about(path)
     except OSError as error:
         raise KernelweaveError(f"'{path}' cannot be read: {reason(error)}.", ErrorCode.BAD_MODEL) from None
     except ValueError as error:
         raise KernelweaveError(str(error), ErrorCode.BAD_MODEL) from None
+    with _refuse_damaged(path):
+        is_of_table = isinstance(model, Pipeline) and len(model.steps) == 2 and hasattr(model[-1], "fill_cells")
+        is_of_table &= isinstance(about.get("target"), str) and isinstance(about.get("unlabeled"), str | None)
+    if not is_of_table:
+        raise KernelweaveError(
+            f"'{path}' was saved in Python: it holds a {type(model).__name__}, which knows no columns of a table. Use "
+            "it with kernelweave.load in Python, or save a model with kernelweave label --model.",
+            ErrorCode.BAD_MODEL,
+        )
+    return model, about
 
 
-def _read_joined(paths: Sequence[Path], ids: list[str]) -> tuple[Table, Any]:
-    """Return the first table, and the columns of all as a frame; print the notes about them."""
+@contextmanager
+def _refuse_damaged(path: Path) -> Iterator[None]:
+    """Turn whatever a model raises into one sentence: its file was written by other means than ours."""
+    try:
+        yield
+    except (KernelweaveError, MemoryError):
+        raise
+    except Exception as error:  # noqa: BLE001 - crafted arrays fail anywhere
+        raise KernelweaveError(
+            f"The model in '{path}' cannot be used ({reason(error)[:MAX_REASON]}): its file is damaged or was changed. "
+            "Copy it again from its source, or learn it again.",
+            ErrorCode.BAD_MODEL,
+        ) from None
+
+
+def _read_joined(paths: Sequence[Path], ids: list[str], stages: Stages) -> tuple[Table, Any]:
+    """Return the first table, and the columns of all as a frame; keep the notes about them."""
     data, *others = tables = read_tables(paths, ids)
     joined = join_tables(data, others, ids[0]) if others else None
     for note in [*(note for table in tables for note in table.notes), *(joined.notes if joined else ())]:
-        print_note(note)
+        stages.add_note(note)
     return data, data.frame() if joined is None else joined.frame
 
 
@@ -214,14 +261,16 @@ def _refuse_two_prints(is_printed: bool, json_: bool) -> None:
         )
 
 
-def _write_copy(filled: Filled, unlabeled: str | None, out: Path | None, files: list[Any]) -> bytes:
-    """Write the copy and the files beside it, all or none; without ``out`` return the copy, to be printed."""
+def _write_copy(
+    filled: Filled, unlabeled: str | None, out: Path | None, files: list[tuple[Path, bytes]], like: Sequence[Path]
+) -> bytes:
+    """Write the copy and the files beside it, all or none, as secret as the tables; without ``out`` return the copy."""
     if out is not None:
-        write_all(files, lambda: write_filled(*filled, out, unlabeled))
+        write_filled(*filled, out, unlabeled, beside=files, like=like)
         return b""
     copy = io.BytesIO()
     fill_copy(*filled, unlabeled)(copy)
-    write_all(files, lambda: None)
+    write_all(files, like)
     return copy.getvalue()
 
 
@@ -232,35 +281,6 @@ def _check_numbers(options: LabelingOptions) -> None:
             f"--coverage {options.coverage:g} is not a share between 0 and 1, such as 0.9.", ErrorCode.BAD_OPTION
         )
     asked.check_counts(suspects=options.suspects, next=options.next)
-
-
-def _check_outputs(outputs: Sequence[Path], *inputs: Path) -> None:
-    """Refuse outputs that cannot be written, that are inputs, or that are the same file."""
-    for path in outputs:
-        for source in inputs:
-            check_output(path, None if str(source) == STANDARD else source)
-    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
-        raise KernelweaveError(
-            f"A file is named twice among the outputs {', '.join(map(str, outputs))}; give each its own name.",
-            ErrorCode.SAME_FILE,
-        )
-
-
-def _name_copy(table: Path, what: str) -> Path:
-    """Return the name of the copy where no other is given."""
-    if str(table) == STANDARD:
-        return table
-    folder = table.absolute().parent
-    if (table.exists() and not table.is_file()) or {Path("/dev"), Path("/proc")} & {folder, *folder.parents}:
-        raise KernelweaveError(
-            f"'{table}' is not an ordinary file, so the copy has no default name; name the copy with -o.",
-            ErrorCode.BAD_OPTION,
-        )
-    if table.suffix.lower() == ".gz":
-        inner = Path(table.stem)
-        return table.with_name(f"{inner.stem}.{what}{inner.suffix}{table.suffix}")
-    suffix = ".csv" if table.suffix.lower() in WORKBOOKS else table.suffix
-    return table.with_name(f"{table.stem}.{what}{suffix}")
 
 
 def _check_ending(data: Table, out: Path) -> None:
@@ -300,51 +320,3 @@ def _finish_copy(content: bytes, is_printed: bool) -> None:
         sys.stdout.flush()
     else:
         mark_work_done()
-
-
-def _check_skops() -> None:
-    try:
-        require_skops()
-    except ImportError as error:
-        raise KernelweaveError(str(error), ErrorCode.BAD_OPTION) from None
-
-
-def _make_files(
-    given: Given,
-    labeling: Labeling,
-    report: dict[str, Any],
-    unlabeled: str | None,
-    paths: tuple[Path | None, Path | None, Path | None],
-) -> list[tuple[Path, bytes]]:
-    """Return record, model and page, by their paths; what has no path is left out."""
-    record, model, page = paths
-    files = []
-    if record is not None:  # JSON has the same escapes
-        files.append((record, (as_json(report) + "\n").encode("utf-8", "backslashreplace")))
-    if model is not None:
-        about = {"target": given.options.target, "task": labeling.report["task"], "unlabeled": unlabeled}
-        files.append((model, pack(labeling.model, **about)))
-    if page is not None:
-        X = encode(labeling.model[0], given.frame)
-        files.append((page, learned_page(given, X, labeling.model[-1], report)))
-    return files
-
-
-def _rename_taken(extra: dict[str, Any], taken: list[str]) -> dict[str, Any]:
-    """Give appended columns names that the table does not have yet."""
-    free: dict[str, Any] = {}
-    for name, texts in extra.items():
-        new, number = name, 2
-        while new in taken or new in free:
-            new, number = f"{name}_{number}", number + 1
-        free[new] = texts
-    return free
-
-
-def _make_record(
-    paths: Sequence[Path], given: Given, unlabeled: str | None, labeling: Labeling, extra: dict[str, Any]
-) -> dict[str, Any]:
-    """Return the report, and what is needed to repeat the run with the same output."""
-    report = number_rows(labeling.report, given.table)
-    record = describe_run(paths, given.options, unlabeled) | {"appended": list(extra), **report}
-    return record | {"warnings": given.notes + record["warnings"]}

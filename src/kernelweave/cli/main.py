@@ -6,6 +6,9 @@ import os
 import signal
 import sys
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib import import_module
 from importlib.metadata import version
 from types import FrameType
 from typing import Annotated, Any
@@ -13,40 +16,71 @@ from typing import Annotated, Any
 from .errors import EXIT_CODES, INTERRUPTED, NO_READER, describe_failure
 from .streams import guard_streams, open_closed_streams
 
+# Where each command is; its module is imported when it is called, or when the help lists it.
+COMMANDS = {
+    "label": "label",
+    "compare": "compare",
+    "explain": "explain",
+    "predict": "label",
+    "info": "info",
+    "papers": "papers",
+}
+
+
+@contextmanager
+def _importing() -> Iterator[None]:
+    """Have Ctrl-C end the process while modules are imported, and say in one sentence if the extra is missing.
+
+    There is nothing to clean up yet, and an exception in the midst of a compiled module could become any other.
+    """
+    numbers = (signal.SIGINT, signal.SIGTERM) if threading.current_thread() is threading.main_thread() else ()
+    before = {number: signal.getsignal(number) for number in numbers}
+    before = {number: handler for number, handler in before.items() if callable(handler)}  # others end the process
+    for number in before:
+        signal.signal(number, lambda *_: os._exit(INTERRUPTED))
+    try:
+        yield
+    except ImportError as missing:  # pragma: no cover - tested in a process of its own
+        if str(missing.name).partition(".")[0] not in ("typer", "rich"):
+            raise
+        sys.exit(f"The command kernelweave needs {missing.name}: pip install 'kernelweave[cli]'")
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 open_closed_streams()
-# While modules are imported there is nothing to clean up, and an exception in the midst of a compiled one could become
-# any other: Ctrl-C ends the process.
-_can_be_interrupted = (
-    threading.current_thread() is threading.main_thread()
-    and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-)
-if _can_be_interrupted:
-    signal.signal(signal.SIGINT, lambda *_: os._exit(INTERRUPTED))
-try:
+with _importing():
     import typer
+    from typer.core import TyperGroup
 
     from ..errors import ErrorCode, KernelweaveError
     from ..files import reason
-    from .compare import compare
-    from .explain import explain
     from .harmless import harmless
-    from .info import info
-    from .label import label, predict
-    from .papers import app as papers
-except ImportError as missing:  # pragma: no cover - tested in a process of its own
-    if str(missing.name).partition(".")[0] not in ("typer", "rich"):
-        raise
-    sys.exit(f"The command kernelweave needs {missing.name}: pip install 'kernelweave[cli]'")
-finally:
-    if _can_be_interrupted:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # of click, or of the copy of it that newer typers hold
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-for command in (label, compare, explain, predict, info):
-    app.command()(command)
-app.add_typer(papers, name="papers")
+
+class Commands(TyperGroup):
+    """The commands by name; each is imported when it is asked for."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        self.commands: Any = dict.fromkeys(COMMANDS)  # for the list of names, and "did you mean"
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            return None
+        with _importing():
+            module = import_module(f".{COMMANDS[cmd_name]}", __package__)
+        if hasattr(module, "app"):
+            return typer.main.get_group(module.app)
+        single = typer.Typer(add_completion=False)
+        single.command(cmd_name)(getattr(module, cmd_name))
+        return typer.main.get_command(single)
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def main() -> None:
@@ -87,11 +121,12 @@ def _refuse(error: Any) -> None:
     context = getattr(error, "ctx", None)
     if type(error).__name__ == "NoArgsIsHelpError":
         if help_text := error.format_message():  # with rich it is printed already
-            print(help_text, file=sys.stderr)
+            print(*map(harmless, help_text.split("\n")), sep="\n", file=sys.stderr)
         sys.exit(error.exit_code)
     path = "kernelweave" if context is None else context.command_path
     sentence = error.format_message().strip().rstrip(".")
-    _fail(EXIT_CODES[ErrorCode.BAD_OPTION], f"{sentence}. See: {path} --help")
+    stop = "" if sentence.endswith("?") else "."
+    _fail(EXIT_CODES[ErrorCode.BAD_OPTION], f"{sentence}{stop} See: {path} --help")
 
 
 def _show_version(wanted: bool) -> None:

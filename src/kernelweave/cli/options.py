@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ..errors import ErrorCode, KernelweaveError
+from ..labeling.partitions import names_many_files
 from ..labeling.problem import ReadingOptions
 from .streams import as_text
 
@@ -35,7 +36,7 @@ Unlabeled = Annotated[
 Ids = Annotated[
     list[str] | None, option("Identifies rows; several tables are joined on it.", COLUMNS, "--id", metavar="COLUMN")
 ]
-Ignore = Annotated[list[str] | None, option("Column to leave out.", COLUMNS, metavar="COLUMN")]
+Ignore = Annotated[list[str] | None, option("Columns (a,b or lab_*) to leave out.", COLUMNS, metavar="COLUMNS")]
 Group = Annotated[str | None, option("Cross-validation holds out whole groups.", COLUMNS, metavar="COLUMN")]
 Source = Annotated[
     list[str] | None, option("Columns (a,b or gene_*) with own kernels.", COLUMNS, metavar="NAME=COLUMNS")
@@ -50,6 +51,8 @@ Json = Annotated[bool, option("Print the report as JSON.", OUTPUT, "--json")]
 Report = Annotated[Path | None, option("Write a page to look at (HTML).", OUTPUT, "--report", metavar="FILE")]
 Suspects = Annotated[int, option("List so many doubtful given labels.", OUTPUT, metavar="N")]
 Next = Annotated[int, option("List so many rows worth labelling next.", OUTPUT, "--next", metavar="N")]
+Cluster = Annotated[str | None, option("Label a folder's files by a Dask cluster.", OUTPUT, "--cluster", metavar="URL")]
+Workers = Annotated[int | None, option("Label a folder's files by N processes.", OUTPUT, "--workers", metavar="N")]
 
 
 def read_words(words: Sequence[str] | None) -> list[str]:
@@ -81,6 +84,23 @@ def check_counts(**numbers: int) -> None:
             raise KernelweaveError(
                 f"--{name} {number} is negative; give a whole number, 0 or more.", ErrorCode.BAD_OPTION
             )
+
+
+def check_workers(tables: Sequence[Path], cluster: str | None, workers: int | None) -> None:
+    """Refuse workers where there is nothing to share out, and two kinds of them."""
+    if cluster is None and workers is None:
+        return
+    name = "--cluster" if workers is None else "--workers"
+    if len(tables) > 1 or not names_many_files(tables[0]):
+        raise KernelweaveError(
+            f"{name} is for a table in many Parquet files: name their folder, or a pattern in quotes, such as "
+            "'rows/*.parquet'.",
+            ErrorCode.BAD_OPTION,
+        )
+    if cluster is not None and workers is not None:
+        raise KernelweaveError("--cluster and --workers exclude each other; give one of them.", ErrorCode.BAD_OPTION)
+    if workers is not None and workers < 1:
+        raise KernelweaveError(f"--workers {workers} is less than 1.", ErrorCode.BAD_OPTION)
 
 
 def read_options(

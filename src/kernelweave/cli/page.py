@@ -17,7 +17,7 @@ from ..inspection.model_report import make_page, render_page
 from ..labeling.tasks import read_classes, read_numbers
 from ..report.content import Fact, Section, Share, Table, format_cell, tabulate
 from ..short_text import format_number
-from .display import print_note
+from .display import describe_used, print_note
 from .reading import Given
 
 IMPORTANCE = {"name": "name", "importance": "rise of the error", "low": "from", "high": "to"}
@@ -183,7 +183,7 @@ def _draw_intervals(
 
 
 def _columns_section(report: dict[str, Any]) -> Section:
-    used, left_out = report["columns"]["used"], report["columns"]["left_out"]
+    used, left_out = describe_used(report["columns"]), report["columns"]["left_out"]
     tables = [Table("Used", ("column", "read as"), tuple(used.items()))]
     tables += [Table("Left out", ("column", "why"), tuple(left_out.items()))] if left_out else []
     return Section("Columns", (), (), tuple(tables))

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 FOLDER = Path("reproduction")
 
 app = typer.Typer(
-    no_args_is_help=True, help="Reproduce the papers' tables and figures.\n\nExample: kernelweave papers run all --fast"
+    name="papers",
+    no_args_is_help=True,
+    add_completion=False,
+    help="Reproduce the papers' tables and figures.\n\nExample: kernelweave papers run all --fast",
 )
 
 
@@ -62,7 +65,7 @@ def list_papers(json_: Json = False) -> None:
         return
     lines = Lines("paper", "item", "what", "cells", box=None, header_style="bold")
     for record in items:
-        lines.add_row(*map(str, record.values()))
+        lines.add_row(*(harmless(str(value)) for value in record.values()))
     open_console().print(lines)
 
 
@@ -138,7 +141,8 @@ def report(
     if markdown is not None:
         written.append((markdown, pages.markdown))
     for path, write in written:
-        atomic_write(path, write(page).encode("utf-8", "replace"))  # names of files need not be UTF-8
+        text = "\n".join(map(harmless, write(page).split("\n")))  # records may be of others
+        atomic_write(path, text.encode("utf-8", "replace"))  # names of files need not be UTF-8
     mark_work_done()
     if json_:
         print_json({"counts": dict(page.counts), "written": [as_text(str(path)) for path, _ in written]})

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import ErrorCode, KernelweaveError
+from ..labeling.base import expand_names
 from ..labeling.joining import join_tables, make_sources
 from ..labeling.problem import ReadingOptions
 from ..labeling.table import STANDARD, Table, is_empty, read_table
@@ -42,23 +43,30 @@ def read_given(paths: Sequence[Path], options: Options, unlabeled: str | None) -
     """Read tables, and refuse columns that they do not have."""
     tables = read_tables(paths, options.id_columns)
     first, notes = tables[0], [note for table in tables for note in table.notes]
-    for name in (options.target, *options.id_columns, *options.ignore, *([options.group] if options.group else [])):
-        first.position(name)
+    check_columns(first, options)
     frame = first.frame()
     if len(tables) > 1:
         joined = join_tables(first, tables[1:], options.id_columns[0])
         frame, notes = joined.frame, notes + joined.notes
-        if not options.sources:
-            options = replace(options, sources=make_sources(joined, options))
+    options = replace(options, ignore=expand_names(options.ignore, list(frame.columns), first.path))
+    if len(tables) > 1 and not options.sources:
+        options = replace(options, sources=make_sources(joined, options))
     empty = is_empty(first, options.target, unlabeled)
     return Given(first, frame, first.column(options.target), empty, options, notes)
+
+
+def check_columns(table: Table, options: ReadingOptions) -> None:
+    """Refuse columns that a table does not have."""
+    for name in (options.target, *options.id_columns, *([options.group] if options.group else [])):
+        table.position(name)
 
 
 def read_tables(paths: Sequence[Path], id_columns: Sequence[str]) -> list[Table]:
     """Read one table, or several that have the same column of identifiers."""
     if len(paths) > 1 and len(id_columns) != 1:
         raise KernelweaveError(
-            f"{len(paths)} tables are joined on one column, and {len(id_columns)} are named: give --id COLUMN once.",
+            f"{len(paths)} tables are joined on one column, and {len(id_columns)} are named: give --id COLUMN once. If "
+            "they are parts of one table, name their folder, or put the pattern in quotes.",
             ErrorCode.BAD_OPTION,
         )
     if [str(path) for path in paths].count(STANDARD) > 1:

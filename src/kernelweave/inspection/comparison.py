@@ -198,7 +198,7 @@ def _summarize(model: Any, part: Any, target: Any, task: str, unit: float, certi
         record |= _measure(losses.get(name), losses.get(best), task, unit, part.n_unlabeled)
     ordered = sorted(
         records.values(),
-        key=lambda record: (most - record["rows"], _last_if_nan(record["error"]), record["learner"] != best),
+        key=lambda record: (most - record["rows"], _rank_error(record["error"]), record["learner"] != best),
     )
     helped = model.unlabeled_helped_
     if helped is not None and task == "numbers":
@@ -270,8 +270,9 @@ def _measure(
     return {**dict(zip(keys, (unit * value for value in found), strict=True)), "rows": len(values)}
 
 
-def _last_if_nan(value: float) -> float:
-    return float("inf") if np.isnan(value) else value
+def _rank_error(error: float) -> float:
+    """Return an error to sort by: NaN comes last, and errors that differ by rounding only are equal."""
+    return float("inf") if np.isnan(error) else float(f"{error:.11e}")
 
 
 # Advice

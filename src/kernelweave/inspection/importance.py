@@ -25,6 +25,7 @@ from ..kernels.sharing import shared_bindings
 from ..labels import partition, partition_targets
 from ..model_selection.out_of_fold import FoldModel, fold_models
 from ..parameters import COUNT, require
+from ..short_text import suggest_names
 from .intervals import difference_of_roots, difference_of_shares
 
 PREFIT = "prefit"
@@ -204,6 +205,7 @@ def _find(given: Sequence[Any], names: list[Any]) -> list[int]:
             raise ValueError(
                 f"column_importance got the column {each!r}, which X does not have; it has {shown}"
                 f"{f', ... ({len(names)} in all)' if len(names) > 8 else ''}. Name columns of X, or give positions."
+                f"{suggest_names([each], names)}"
             )
         found.append(names.index(each) if each in names else int(each))
     if not found:
