@@ -14,7 +14,7 @@ DATA = os.environ.get("KERNELWEAVE_DATA")
 NO_DATA = "KERNELWEAVE_DATA does not name the folder of the benchmark data"
 
 # Files with tests of many seconds come first, so that no process works alone at the end.
-LONG = ("test_readme.py", "test_compiling.py", "test_runner.py", "test_streams.py", "test_table.py")
+LONG = ("test_readme.py", "test_numba_cache.py", "test_runner.py", "test_streams.py", "test_table.py")
 
 # No deadline: the first call of a numba loop compiles it.
 hypothesis.settings.register_profile("kernelweave", deadline=None)
@@ -62,3 +62,12 @@ def digits():
     X.setflags(write=False)
     y.setflags(write=False)
     return X, y
+
+
+@pytest.fixture(params=["plain", "compiled"])
+def form(request):
+    """The form in which all loops run that have two."""
+    from checks.loop_forms import run_loops
+
+    with run_loops(request.param):
+        yield request.param

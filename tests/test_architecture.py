@@ -16,13 +16,26 @@ MAY_IMPORT = {
     "labels": ("warn",),
     "report": ("short_text",),
     "datasets": (),
-    "kernels": ("parameters", "short_text", "warn"),
+    "distributed": ("errors",),
+    "kernels": ("distributed", "parameters", "short_text", "warn"),
     "solvers": ("warn",),
-    "model_selection": ("labels", "parameters", "short_text", "warn"),
-    "estimators": ("kernels", "solvers", "warn", "labels", "model_selection", "parameters", "short_text"),
+    "model_selection": ("distributed", "labels", "parameters", "short_text", "warn"),
+    "estimators": (
+        "kernels",
+        "solvers",
+        "warn",
+        "labels",
+        "model_selection",
+        "parameters",
+        "short_text",
+        "distributed",
+    ),
     "files": ("errors",),
-    "persistence": ("kernels", "estimators", "files"),
-    "labeling": ("estimators", "kernels", "model_selection", "labels", "files", "errors", "short_text"),
+    "persistence": ("kernels", "estimators", "files", "warn"),
+    "labeling": (
+        *("estimators", "kernels", "model_selection", "labels"),
+        *("files", "errors", "short_text", "distributed", "persistence"),
+    ),
     "inspection": (
         *("estimators", "kernels", "model_selection", "labels"),
         *("parameters", "short_text", "warn", "report", "files"),
@@ -32,9 +45,11 @@ MAY_IMPORT = {
 MAY_IMPORT["cli"] = tuple(room for room in MAY_IMPORT if room != "solvers")
 MAY_IMPORT["__main__"] = ("cli",)
 ONLY_IN = {
+    "dask": "distributed/",
+    "distributed": "distributed/",
     "highspy": "solvers/columns/highs.py",
     "matplotlib": "report/",
-    "numba": "solvers/compiling.py",
+    "numba": "solvers/numba_cache.py",
 }
 NEVER_IN = {"sklearn": "solvers/"}
 ONLY_IN_TESTS = ("cvxpy", "clarabel")  # the oracles
@@ -137,6 +152,9 @@ FORBIDDEN = [
     ("cli/a.py", "from ..solvers.smo import solve"),
     ("labeling/a.py", "from ..cli.errors import EXIT_CODES"),
     ("labeling/a.py", "from ..papers import runner"),
+    ("labeling/a.py", "import dask.array as da"),
+    ("cli/a.py", "from distributed import Client"),
+    ("distributed/a.py", "from ..files import atomic_write"),
     ("errors.py", "from .files import reason"),
     ("files.py", "from .labeling.table import read_table"),
     ("attic.py", "from .labels import partition"),
@@ -152,6 +170,8 @@ ALLOWED = [
     ("estimators/a.py", "from .. import labels\nfrom ..kernels import library\nfrom ..solvers import smo"),
     ("persistence.py", "from . import kernels, estimators\nfrom . import __version__"),
     ("cli/a.py", "from ..papers import runner\nfrom .. import report, datasets"),
+    ("distributed/a.py", "import dask\nfrom distributed import Client\nfrom ..errors import ErrorCode"),
+    ("labeling/a.py", "from ..distributed.cluster import run_each"),
     ("__init__.py", "from .solvers import smo"),
 ]
 

@@ -9,7 +9,7 @@ import yaml
 
 ROOT = Path(__file__).parents[1]
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
-CONDA_NAMES = {"matplotlib": "matplotlib-base"}
+CONDA_NAMES = {"matplotlib": "matplotlib-base", "dask": "dask-core"}
 
 
 def read_yaml(path):
@@ -36,7 +36,7 @@ def test_the_recipe_asks_for_what_the_project_asks_for(project, recipe):
     python = f"python {project['requires-python']}"
     assert sorted(recipe["requirements"]["run"]) == sorted([python, *conda(project["dependencies"])])
     extras = project["optional-dependencies"]
-    optional = {requirement for name in ("cli", "report", "io", "ann") for requirement in extras[name]}
+    optional = {requirement for name in ("cli", "report", "io", "ann", "dask") for requirement in extras[name]}
     assert sorted(recipe["requirements"]["run_constraints"]) == conda(optional)
 
 

@@ -11,10 +11,16 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import kernelweave
+from kernelweave.solvers import compiling
 from kernelweave.solvers.result import Status
 
 PACKAGE = str(Path(kernelweave.__file__).parent)
 pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+@pytest.fixture(autouse=True)
+def same_calls_in_every_fit(monkeypatch):
+    monkeypatch.setattr(compiling._Plain, "seconds", float("inf"))  # loops are compiled, and not only after a while
 
 
 class Interruption:

@@ -4,7 +4,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 
 from kernelweave.kernels import bandwidth
-from kernelweave.kernels.bandwidth import far_columns, reference_gamma, rows_differ, squared_distances
+from kernelweave.kernels.bandwidth import far_columns, reference_gamma, rows_differ, shift_columns, squared_distances
 
 REFERENCES = ["mean", "median", "scale"]
 
@@ -197,3 +197,11 @@ def test_single_precision_is_rounded_once(container):
 def test_no_rows_have_no_distances(container, X):
     assert squared_distances(container(X[:0]), container(X)).shape == (0, 40)
     assert squared_distances(container(X), container(X[:0])).shape == (40, 0)
+
+
+@pytest.mark.parametrize("columns", [[3], [-1], [0, 10**9], [0.0]])
+def test_columns_that_sparse_rows_do_not_have_are_not_shifted(X, columns):
+    rows = sparse.csr_array(X)
+    np.testing.assert_allclose(shift_columns(rows, np.array([1]), np.ones(1)).toarray(), X - [0.0, 1.0, 0.0])
+    with pytest.raises(ValueError, match="none of the 3 that the rows have"):
+        shift_columns(rows, np.array(columns), np.ones(len(columns)))

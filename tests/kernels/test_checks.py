@@ -3,10 +3,13 @@ import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave.kernels.checks import (
+    are_floats,
+    is_index,
     is_semidefinite,
     is_semidefinite_about_its_center,
     is_symmetric,
     remedy,
+    require_consistent,
     require_finite,
     require_semidefinite,
     require_symmetric,
@@ -77,3 +80,43 @@ def test_a_kernel_with_a_negative_direction_beside_the_constant_is_not_definite(
     assert not is_semidefinite_about_its_center(K - 1.5 * np.eye(40))
     direction = np.where(np.arange(40) % 2, 1.0, -1.0)
     assert not is_semidefinite_about_its_center(K - 0.1 * np.outer(direction, direction))
+
+
+@pytest.mark.parametrize(
+    "values, n_dimensions, expected",
+    [
+        (np.array([0, 2, 1]), 1, True),
+        (np.array([], dtype=int), 1, True),
+        (np.array([[0, 2]], dtype=np.uint8), 2, True),
+        (np.array([0, 3]), 1, False),
+        (np.array([-1, 0]), 1, False),
+        (np.array([0.0, 1.0]), 1, False),
+        (np.array([[0]]), 1, False),
+        (np.array([True]), 1, False),
+        ([0, 1], 1, False),
+    ],
+)
+def test_indices_are_whole_numbers_within_their_bounds(values, n_dimensions, expected):
+    assert is_index(values, 3, n_dimensions) is expected
+
+
+@pytest.mark.parametrize(
+    "values, is_finite, expected",
+    [
+        (np.ones((2, 3)), True, True),
+        (np.ones((2, 3), dtype=np.float32), True, True),
+        (np.full((2, 3), np.inf), False, True),
+        (np.full((2, 3), np.inf), True, False),
+        (np.ones((3, 2)), True, False),
+        (np.ones((2, 3), dtype=int), True, False),
+        ([[1.0] * 3] * 2, True, False),
+    ],
+)
+def test_floats_have_their_shape_and_are_finite(values, is_finite, expected):
+    assert are_floats(values, 2, 3, is_finite=is_finite) is expected
+
+
+def test_what_is_wrong_with_an_object_is_said_after_its_type():
+    require_consistent({}, True, "is fine")
+    with pytest.raises(ValueError, match=r"^its dict has no keys$"):
+        require_consistent({}, False, "has no keys")

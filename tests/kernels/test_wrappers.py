@@ -257,7 +257,7 @@ def test_unknown_names_are_listed_with_the_remedy():
         OnColumns(RBF(), ["gene_1", "gene_77"]).resolve(names, 20)
     assert str(caught.value) == (
         "OnColumns names the columns ['gene_77'] which X does not have; it has 'gene_1', 'gene_2', ... (20 in all). "
-        "Pass the frame the estimator was built for, or name columns by position."
+        "Pass the frame the estimator was built for, or name columns by position. Did you mean 'gene_7' or 'gene_17'?"
     )
 
 

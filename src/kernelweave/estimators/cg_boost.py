@@ -210,6 +210,7 @@ class CGBoostClassifier(KernelClassifier):
     """
 
     _takes_unlabeled = False
+    _gathers_partitions = True
     _constraints = (
         CG_BOOST_CONSTRAINTS | EARLY_STOPPING_CONSTRAINTS | {"C": COST, "nu": NONE | NU, "class_weight": READ_LATER}
     )

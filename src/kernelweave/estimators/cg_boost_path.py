@@ -231,6 +231,7 @@ class CGBoostClassifierCV(KernelClassifier):
     """
 
     _takes_unlabeled = False
+    _gathers_partitions = True
     _constraints = CG_BOOST_CONSTRAINTS | {
         "Cs": READ_LATER,
         "cv": READ_LATER,

@@ -110,6 +110,7 @@ class CGBoostRegressor(KernelRegressor):
     """
 
     _takes_unlabeled = False
+    _gathers_partitions = True
     _constraints = CG_BOOST_CONSTRAINTS | EARLY_STOPPING_CONSTRAINTS | {"C": COST, "epsilon": EPSILON}
     score = RegressorMixin.score  # every row has a label
 

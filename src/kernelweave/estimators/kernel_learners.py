@@ -10,9 +10,7 @@ from ..kernels.library import KernelLibrary
 from ..kernels.pointwise import RBF
 from ..parameters import BOOLEAN, COUNT, LANDMARKS, NON_NEGATIVE, READ_LATER, SHARE_OF_ROWS, WHOLE, one_of, require
 from .shared.base_kernels import KernelDesign
-from .shared.kernel_alignment import KernelTransformer, fit_kernel
-from .shared.sample import read_sample, warn_of_different_scales
-from .shared.target import read_labels
+from .shared.kernel_alignment import KernelTransformer
 
 LEARNER_CONSTRAINTS = {
     "n_eigenvectors": WHOLE | SHARE_OF_ROWS,
@@ -167,28 +165,26 @@ class LabelAwareKernelLearner(KernelTransformer):
         self.unlabeled = unlabeled
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
         """Learn the weights of the base kernels.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows.
+            Labelled and unlabelled rows; also a Dask array or frame.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
+        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
+            More rows, without labels.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        design = self.design()
-        sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
-        if self.kernel is None:
-            warn_of_different_scales(sample.X)
-        return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
+        return self._fit_kernel(X, y, sample_weight, X_unlabeled, is_default=self.kernel is None)
 
     def design(self) -> KernelDesign:
         """Return what is learned from, and how, as plain options; refuse parameters that are not allowed.
@@ -311,28 +307,26 @@ class AlignedKernelLearner(KernelTransformer):
         self.unlabeled = unlabeled
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
         """Learn the weights of the base kernels.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows.
+            Labelled and unlabelled rows; also a Dask array or frame.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
+        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
+            More rows, without labels.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        design = self.design()
-        sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
-        if self.kernels is None:
-            warn_of_different_scales(sample.X)
-        return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
+        return self._fit_kernel(X, y, sample_weight, X_unlabeled, is_default=self.kernels is None)
 
     def design(self) -> KernelDesign:
         """Return what is learned from, and how, as plain options; refuse parameters that are not allowed.
@@ -442,28 +436,26 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         self.unlabeled = unlabeled
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
         """Learn the weights of the base kernels.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows.
+            Labelled and unlabelled rows; also a Dask array or frame.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
+        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
+            More rows, without labels.
 
         Returns
         -------
         self
             The fitted estimator.
         """
-        design = self.design()
-        sample = read_sample(self._read_rows(X), read_labels(y, self.target, self.unlabeled), sample_weight)
-        if self.kernel is None:
-            warn_of_different_scales(sample.X)
-        return self.keep_kernel(sample, fit_kernel(design, sample, self._rng()))
+        return self._fit_kernel(X, y, sample_weight, X_unlabeled, is_default=self.kernel is None)
 
     def design(self) -> KernelDesign:
         """Return what is learned from, and how, as plain options; refuse parameters that are not allowed.

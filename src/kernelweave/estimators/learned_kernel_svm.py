@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Self
 
 from sklearn.base import clone
@@ -9,13 +10,15 @@ from sklearn.utils import Tags
 
 from ..kernels.defaults import deformed_kernels, design_kernels
 from ..kernels.manifold import MAX_EXACT_ROWS
+from ..kernels.partitioned import draw_rows
 from ..labels import partition, partition_targets
 from ..parameters import POSITIVE, READ_LATER, one_of, require
 from .kernel_learners import AlignedKernelLearner, LabelAwareKernelLearner, Learner
+from .shared.in_sample import transduce
 from .shared.learned_kernel_svm import LearnedMachineOptions, fit_learned_machine
-from .shared.outputs import KernelClassifier, KernelRegressor, transduce_classes, transduce_numbers
+from .shared.outputs import KernelClassifier, KernelRegressor
+from .shared.partitioned import LabelRule, bring_to_memory
 from .shared.problems import EPSILON, class_problem, number_problem
-from .shared.sample import read_sample
 from .shared.target import Target, read_target
 
 MAX_VECTORS, N_LANDMARKS = 150, 300  # of the default learner with eigenvectors; landmarks above 2000 rows
@@ -125,17 +128,19 @@ class LearnedKernelClassifier(KernelClassifier):
         self.unlabeled = unlabeled
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
         """Learn the kernel and the machine.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows.
+            Labelled and unlabelled rows; also a Dask array or frame.
         y : array-like of shape (n_samples,)
             Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
+        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
+            More rows, without labels.
 
         Returns
         -------
@@ -144,19 +149,21 @@ class LearnedKernelClassifier(KernelClassifier):
         """
         self._check_parameters()
         options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)
-        sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled), sample_weight)
+        read, rule = partial(partition, unlabeled=self.unlabeled), LabelRule("classes", self.unlabeled)
+        sample, partitions = bring_to_memory(self._read_sample(X, y, sample_weight, X_unlabeled, read, rule))
         target = read_target(sample)
-        learners = copy_learners(options.owner, self.learner, sample.X, target)
+        seen = sample.X if partitions is None else draw_rows(partitions.rows.X)
+        learners = copy_learners(options.owner, self.learner, seen, target)
         problem = class_problem(sample, self.class_weight)
         designs = [learner.design() for learner in learners]
-        fit = fit_learned_machine(designs, sample, target, problem, options, self._rng())
+        fit = fit_learned_machine(designs, sample, target, problem, options, self._rng(), partitions)
         return self._keep(
             sample,
             fit.kernel.library,
             fit,
             learner_=learners[fit.place].keep_kernel(sample, fit.kernel),
             classes_=sample.partition.classes.copy(),
-            transduction_=transduce_classes(fit.values, sample),
+            transduction_=transduce(fit.expansion, sample, partial(fit.outputs, sample)),
         )
 
     def _allows_missing(self) -> bool:
@@ -231,17 +238,19 @@ class LearnedKernelRegressor(KernelRegressor):
         self.tol = tol
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
         """Learn the kernel and the machine.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows.
+            Labelled and unlabelled rows; also a Dask array or frame.
         y : array-like of shape (n_samples,) or (n_samples, n_outputs)
             Numbers; NaN, None and NA mark unlabelled rows.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
+        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
+            More rows, without labels.
 
         Returns
         -------
@@ -250,18 +259,20 @@ class LearnedKernelRegressor(KernelRegressor):
         """
         self._check_parameters()
         options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)
-        sample = read_sample(self._read_rows(X), partition_targets(y, several=True), sample_weight)
+        read, rule = partial(partition_targets, several=True), LabelRule("numbers", several=True)
+        sample, partitions = bring_to_memory(self._read_sample(X, y, sample_weight, X_unlabeled, read, rule))
         target = read_target(sample)
-        learners = copy_learners(options.owner, self.learner, sample.X, target)
+        seen = sample.X if partitions is None else draw_rows(partitions.rows.X)
+        learners = copy_learners(options.owner, self.learner, seen, target)
         problem = number_problem(sample, self.epsilon)
         designs = [learner.design() for learner in learners]
-        fit = fit_learned_machine(designs, sample, target, problem, options, self._rng())
+        fit = fit_learned_machine(designs, sample, target, problem, options, self._rng(), partitions)
         return self._keep(
             sample,
             fit.kernel.library,
             fit,
             learner_=learners[fit.place].keep_kernel(sample, fit.kernel),
-            transduction_=transduce_numbers(fit.values, sample),
+            transduction_=transduce(fit.expansion, sample, partial(fit.outputs, sample)),
         )
 
     def _allows_missing(self) -> bool:

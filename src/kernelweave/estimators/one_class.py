@@ -106,6 +106,7 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
     """
 
     _takes_unlabeled = False
+    _gathers_partitions = True
     _constraints = CG_BOOST_CONSTRAINTS | {"nu": NU}
 
     def __init__(

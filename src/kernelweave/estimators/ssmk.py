@@ -7,23 +7,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from ..kernels.base import ALL
-from ..kernels.defaults import MAX_MANIFOLD_ROWS, as_library, mixture_library
+from ..kernels.defaults import MAX_MANIFOLD_ROWS, as_library, mixture_library, plain_library
+from ..kernels.partitioned import PartitionedLibrary, bind_partitioned, draw_rows
 from ..labels import partition, partition_targets
 from ..parameters import READ_LATER
 from ..solvers.result import FitState
-from .shared.centers import choose_centers
+from .shared.centers import Centers, choose_centers, gather_centers
 from .shared.formulation import Formulation
-from .shared.in_sample import outputs_at_given
+from .shared.in_sample import outputs_at_given, transduce
 from .shared.mixture import MIXTURE_CONSTRAINTS, BoundColumns, fit_mixture, mixture_options
 from .shared.mixture_choice import COST, choose_cost
-from .shared.outputs import KernelClassifier, KernelRegressor, transduce_classes, transduce_numbers
+from .shared.outputs import KernelClassifier, KernelRegressor
+from .shared.partitioned import LabelRule, PartitionedSample
 from .shared.problems import EPSILON, class_problem, number_problem
-from .shared.sample import Sample, bind, read_sample
+from .shared.sample import Sample, bind
 
 MIN_KNOWN = 40  # numbers, below which columns of all rows fit some of them by chance
 
@@ -203,17 +206,20 @@ class SSMKClassifier(KernelClassifier):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
         """Learn the mixture from labelled and unlabelled rows.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows.
+            Labelled and unlabelled rows; also a Dask array or frame, whose rows stay where they are.
         y : array-like of shape (n_samples,)
-            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
+            Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says. For a Dask collection an
+            aligned Dask array or series.
         sample_weight : array-like of shape (n_samples,), optional
-            Rows of weight zero are ignored altogether.
+            Rows of weight zero are ignored altogether. Not with Dask collections.
+        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
+            More rows, without labels; in the results they follow those of ``X``.
 
         Returns
         -------
@@ -223,8 +229,9 @@ class SSMKClassifier(KernelClassifier):
         self._check_parameters()
         options = mixture_options(type(self).__name__, self._parameters(), Formulation())
         rng = self._rng()
-        sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled), sample_weight)
-        columns = bind_columns(self._parameters(), sample, rng)
+        read, rule = partial(partition, unlabeled=self.unlabeled), LabelRule("classes", self.unlabeled)
+        given = self._read_sample(X, y, sample_weight, X_unlabeled, read, rule)
+        columns, sample = bind_columns(self._parameters(), given, rng)
         problem = class_problem(sample, self.class_weight)
         choice = choose_cost(self.C, columns, problem, options)
         fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options)
@@ -234,7 +241,9 @@ class SSMKClassifier(KernelClassifier):
             fit,
             choice,
             classes_=sample.partition.classes.copy(),
-            transduction_=transduce_classes(outputs_at_given(fit.expansion, columns.bound, sample), sample),
+            transduction_=transduce(
+                fit.expansion, sample, lambda: outputs_at_given(fit.expansion, columns.bound, sample)
+            ),
         )
 
 
@@ -351,17 +360,19 @@ class SSMKRegressor(KernelRegressor):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
         """Learn the mixture from labelled and unlabelled rows.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows.
+            Labelled and unlabelled rows; also a Dask array or frame.
         y : array-like of shape (n_samples,)
-            Numbers; NaN, None and NA mark unlabelled rows.
+            Numbers; NaN, None and NA mark unlabelled rows. For a Dask collection an aligned Dask array or series.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether.
+        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
+            More rows, without numbers.
 
         Returns
         -------
@@ -371,13 +382,13 @@ class SSMKRegressor(KernelRegressor):
         self._check_parameters()
         options = mixture_options(type(self).__name__, self._parameters(), Formulation())
         rng = self._rng()
-        sample = read_sample(self._read_rows(X), partition_targets(y), sample_weight)
-        centers = number_centers(self.centers, sample.partition.n_labeled)
-        columns = bind_columns(self._parameters() | {"centers": centers}, sample, rng)
+        given = self._read_sample(X, y, sample_weight, X_unlabeled, partition_targets, LabelRule("numbers"))
+        centers = number_centers(self.centers, given.partition.n_labeled)
+        columns, sample = bind_columns(self._parameters() | {"centers": centers}, given, rng)
         problem = number_problem(sample, self.epsilon)
         choice = choose_cost(self.C, columns, problem, options)
         fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options)
-        transduction = transduce_numbers(outputs_at_given(fit.expansion, columns.bound, sample), sample)
+        transduction = transduce(fit.expansion, sample, lambda: outputs_at_given(fit.expansion, columns.bound, sample))
         return self._keep(sample, columns.library, fit, choice, transduction_=transduction)
 
 
@@ -387,13 +398,46 @@ def number_centers(centers: Any, n_known: int) -> Any:
     return "labeled" if is_open and n_known < MIN_KNOWN else centers
 
 
-def bind_columns(params: Mapping[str, Any], sample: Sample, rng: np.random.Generator) -> BoundColumns:
-    """Bind the kernels that parameters name; the scope of the centres tells of default kernels that are left out."""
-    centers = choose_centers(params["centers"], sample, rng)
+def bind_columns(
+    params: Mapping[str, Any], given: Sample | PartitionedSample, rng: np.random.Generator
+) -> tuple[BoundColumns, Sample]:
+    """Bind the kernels that parameters name; the scope of the centres tells of default kernels that are left out.
+
+    Returns
+    -------
+    columns : BoundColumns
+    sample : Sample
+        That was given; of partitioned rows those that came to memory.
+    """
+    if isinstance(given, Sample):
+        centers, sample = choose_centers(params["centers"], given, rng), given
+    else:
+        gathered = gather_centers(params["centers"], given, rng)
+        if gathered is None:
+            return bind_everywhere(params, given, rng)
+        centers, sample = gathered, gathered.sample
     kept = centers.sample
     if params["kernels"] is None and kept.partition.n_unlabeled and kept.n_rows > MAX_MANIFOLD_ROWS:
-        note = f"; no deformed kernels, since there are more than {MAX_MANIFOLD_ROWS:,} rows"
-        centers = replace(centers, scope=centers.scope + note)
+        centers = replace(centers, scope=centers.scope + _note_deformed())
     default = mixture_library(kept.X, kept.partition.n_unlabeled) if params["kernels"] is None else None
     library = as_library(params["kernels"], default)
-    return BoundColumns(library, bind(library, kept, rng, params["cache_size"]), centers)
+    return BoundColumns(library, bind(library, kept, rng, params["cache_size"]), centers), sample
+
+
+def bind_everywhere(
+    params: Mapping[str, Any], given: PartitionedSample, rng: np.random.Generator
+) -> tuple[BoundColumns, Sample]:
+    """Bind kernels at partitioned rows, each of which may be a centre; labelled rows come to memory."""
+    rows, sample = given.rows, given.gather(given.labeled)
+    default = plain_library(draw_rows(rows.X)) if params["kernels"] is None else None
+    library = as_library(params["kernels"], default)
+    names = None if rows.feature_names is None else rows.feature_names.tolist()
+    kernels = [kernel.tied_to(sample.X) for kernel in bind_partitioned(library, rows.X, rng, names)]
+    bound = PartitionedLibrary(kernels, library.entries, library.order, rows.X)
+    scope = f"{given.n_rows:,} centres" + (_note_deformed() if default is not None else "")
+    centers = Centers(sample, np.ones(sample.n_rows, dtype=bool), scope)
+    return BoundColumns(library, bound, centers, given), sample
+
+
+def _note_deformed() -> str:
+    return f"; no deformed kernels, since there are more than {MAX_MANIFOLD_ROWS:,} rows"

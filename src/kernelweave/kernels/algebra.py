@@ -151,6 +151,10 @@ class BoundSum(BoundKernel):
         """Restrict every term."""
         return BoundSum([term.restrict(rows) for term in self.terms], self.weights)
 
+    def tied_to(self, X: Any) -> BoundKernel:
+        """Tie every term to other rows."""
+        return BoundSum([term.tied_to(X) for term in self.terms], self.weights)
+
     def _sum_parts(self, parts: Any) -> np.ndarray:
         total = None
         for part, weight in zip(parts, self.weights, strict=True):
@@ -196,6 +200,10 @@ class BoundProduct(BoundKernel):
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Restrict every factor."""
         return BoundProduct([term.restrict(rows) for term in self.terms])
+
+    def tied_to(self, X: Any) -> BoundKernel:
+        """Tie every factor to other rows."""
+        return BoundProduct([term.tied_to(X) for term in self.terms])
 
 
 def _terms(kernel: Kernel, kind: type[_Composite]) -> tuple[Kernel, ...]:

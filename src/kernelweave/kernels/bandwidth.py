@@ -19,12 +19,16 @@ that is large against the spread leaves room for few zeros, so that few entries 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 from sklearn.utils.extmath import safe_sparse_dot
 from sklearn.utils.sparsefuncs import mean_variance_axis
+
+from ..distributed.rows import PartitionedRows
+from .checks import is_index
 
 # Scalers of scikit-learn take columns of such values for constant ones.
 UNIT_ADVICE = "Rescale the features, for example to X / numpy.abs(X).max(), before any other scaling."
@@ -118,10 +122,11 @@ _REFERENCES: dict[str, Callable[[Any, np.random.Generator, np.ndarray | None], f
 }
 
 
-def squared_distances(A: Any, B: Any) -> np.ndarray:
+def squared_distances(A: Any, B: Any, work: np.ndarray | None = None) -> np.ndarray:
     """Return the squared Euclidean distances between the rows of ``A`` and those of ``B``.
 
-    Single precision is computed in double and rounded once, as in :func:`inner_products`.
+    Single precision is computed in double and rounded once, as in :func:`inner_products`. Of dense rows, distances may
+    be computed in ``work``, an array of doubles of their shape.
     """
     dtype = np.result_type(A.dtype, B.dtype, np.float32)
     A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
@@ -133,7 +138,7 @@ def squared_distances(A: Any, B: Any) -> np.ndarray:
         size = max(largest_value(A), largest_value(B))
         A, B = _divide_by_unit(A, size), _divide_by_unit(B, size)
         norms_A, norms_B = squared_norms(A), squared_norms(B)
-    out = inner_products(A, B)
+    out = inner_products(A, B) if work is None else np.dot(A, B.T, out=work)
     out *= -2
     out += norms_A[:, None]
     out += norms_B[None, :]
@@ -181,6 +186,8 @@ def shift_columns(X: Any, columns: np.ndarray, origin: np.ndarray) -> Any:
         X = X.copy()
         X[:, columns] -= origin
         return X
+    if not is_index(columns, X.shape[1]):  # scipy would follow them anywhere
+        raise ValueError(f"Columns to shift are none of the {X.shape[1]} that the rows have: the model is damaged.")
     n_rows, n_columns = X.shape[0], len(columns)
     starts = np.arange(0, n_rows * n_columns + 1, n_columns)
     return sparse.csr_array(X) - sparse.csr_array(
@@ -201,6 +208,9 @@ def inner_products(A: Any, B: Any) -> np.ndarray:
 
 def _measure_columns(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     """Return the columns' weighted means and variances, reading dense data by blocks of rows."""
+    if isinstance(X, PartitionedRows):
+        means, variances = X.once("means and variances", lambda: _measure_partitions(X))
+        return means, _without_rounding(means, variances)
     weight = np.ones(X.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if sparse.issparse(X):
         means, variances = mean_variance_axis(X.astype(np.float64), axis=0, weights=weight)
@@ -209,8 +219,30 @@ def _measure_columns(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarr
         blocks = [slice(start, start + ROW_BLOCK) for start in range(0, X.shape[0], ROW_BLOCK)]
         means = sum(weight[rows] @ X[rows].astype(np.float64) for rows in blocks) / total
         variances = sum(weight[rows] @ (X[rows] - means) ** 2 for rows in blocks) / total
-    constant = variances <= (100 * EPS * means) ** 2  # what rounding leaves of a constant column
-    return means, np.where(constant, 0.0, variances)
+    return means, _without_rounding(means, variances)
+
+
+def _without_rounding(means: np.ndarray, variances: np.ndarray) -> np.ndarray:
+    """Return variances without what rounding leaves of constant columns."""
+    return np.where(variances <= (100 * EPS * means) ** 2, 0.0, variances)
+
+
+def _measure_partitions(X: PartitionedRows) -> tuple[np.ndarray, np.ndarray]:
+    means = X.reduce(_sum_rows, np.add) / len(X)
+    return means, X.reduce(_sum_squares, np.add, means) / len(X)
+
+
+def _sum_rows(block: np.ndarray, first: int) -> np.ndarray:
+    return block.sum(axis=0, dtype=np.float64)
+
+
+def _sum_squares(block: np.ndarray, first: int, means: np.ndarray) -> np.ndarray:
+    strips = range(0, len(block), ROW_BLOCK)
+    return np.sum([np.square(block[start : start + ROW_BLOCK] - means).sum(axis=0) for start in strips], axis=0)
+
+
+def _find_largest(block: np.ndarray, first: int) -> float:
+    return largest_value(block)
 
 
 def rows_differ(X: Any) -> bool:
@@ -221,6 +253,8 @@ def rows_differ(X: Any) -> bool:
 
 def _divide_by_unit(X: Any, unit: float) -> Any:
     """Return the values divided by a unit; SciPy would multiply by its inverse, which may overflow."""
+    if isinstance(X, PartitionedRows):
+        return X.convert(partial(_divide_by_unit, unit=unit), X.shape[1], np.float64)
     X = X.astype(np.float64)
     values = X.data if sparse.issparse(X) else X
     values /= unit
@@ -229,6 +263,8 @@ def _divide_by_unit(X: Any, unit: float) -> Any:
 
 def largest_value(X: Any) -> float:
     """Return the largest absolute value of an array or CSR; zero where there is none."""
+    if isinstance(X, PartitionedRows):
+        return X.once("largest value", lambda: X.reduce(_find_largest, max))
     values = X.data if sparse.issparse(X) else X
     return float(max(values.max(initial=0.0), -values.min(initial=0.0)))
 

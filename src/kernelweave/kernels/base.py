@@ -370,6 +370,13 @@ class BoundKernel(ABC):
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Return the same kernel, with everything learned from the sample, that keeps only ``rows``."""
 
+    def tied_to(self, X: Any) -> BoundKernel:
+        """Return the same kernel, with everything learned from the sample, at other rows of data in place of the bound.
+
+        Kernels whose values between new rows are not known are refused: those that deform others along a graph.
+        """
+        raise NotImplementedError(f"{type(self).__name__} is known between the rows of its sample only.")
+
 
 @dataclass(frozen=True, eq=False)
 class Comparable:

@@ -168,18 +168,11 @@ class BoundLibrary:
         share, sizes = weight / weight.sum(), np.empty(self.n_columns)
         rounding = np.zeros(len(self.kernels))  # that of sums, of features, goes with the kernel's largest values
         for columns, block in self._walk(rows):
-            largest = np.maximum(block.max(axis=0), -block.min(axis=0)).astype(np.float64)  # no copy of the block
-            p = columns.start // self.n_rows
-            require_finite(largest, self.entries[p].name)
-            rounding[p] = max(rounding[p], CONSTANT_ROUNDINGS * np.finfo(block.dtype).eps * largest.max())
-            unit = np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
-            squares = np.empty(len(unit))
+            p, here = columns.start // self.n_rows, sizes[columns]
             for strip in _strip_slices(block):
-                values = block[:, strip] / unit[strip]
-                if centered:
-                    values -= share @ values
-                squares[strip] = share @ np.square(values, out=values)
-            sizes[columns] = largest * np.sqrt(squares)
+                here[strip], constant = column_sizes(block[:, strip], share, centered=centered)
+                require_finite(constant, self.entries[p].name)
+                rounding[p] = max(rounding[p], constant)
             del block
         return np.where(sizes <= np.repeat(rounding, self.n_rows), 0.0, sizes) if centered else sizes
 
@@ -285,6 +278,26 @@ class _BlockCache:
         if self.used + block.nbytes <= self.n_bytes:
             self.blocks[key] = block
             self.used += block.nbytes
+
+
+def column_sizes(K: np.ndarray, share: np.ndarray, *, centered: bool) -> tuple[np.ndarray, float]:
+    """Return the sizes of columns, and the size up to which they are constant but for rounding.
+
+    Parameters
+    ----------
+    K : ndarray of shape (n_rows, n_columns)
+    share : ndarray of shape (n_rows,)
+        Weights that sum to 1.
+    centered : bool
+        Whether a size is a standard deviation, or a root of a mean square.
+    """
+    largest = np.maximum(K.max(axis=0), -K.min(axis=0)).astype(np.float64)
+    with np.errstate(invalid="ignore"):  # infinite values are refused by their largest
+        values = K / np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
+        if centered:
+            values -= share @ values
+        sizes = largest * np.sqrt(share @ np.square(values, out=values))
+    return sizes, CONSTANT_ROUNDINGS * float(np.finfo(K.dtype).eps) * float(largest.max(initial=0.0))
 
 
 def _reduce_strips(block: np.ndarray, reduce: Any) -> np.ndarray:

@@ -1,8 +1,14 @@
-"""Checks of kernel matrices: finite, symmetric, positive semi-definite; one tolerance and one sentence each."""
+"""Checks of rows and kernel matrices: finite, symmetric, positive semi-definite; one tolerance, one sentence each.
+
+And of objects read from a file: whether their arrays fit together.
+"""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy import sparse
 from scipy.linalg.lapack import dpotrf
 
 # Of the largest entry, or ten times the precision of the values: differences up to this are rounding.
@@ -10,6 +16,22 @@ MAX_ASYMMETRY = 1e-8
 MAX_NEGATIVE, ROUNDINGS = 1e-9, 10.0  # of the trace, and times the precision: eigenvalues above minus this are rounding
 EPS = float(np.finfo(float).eps)
 STRIP_ROWS = 64  # rows
+
+
+def as_floats(X: Any, kernel: Any) -> Any:
+    """Return the rows as an array or CSR of floats, itself where it is one; missing values are refused."""
+    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    if X.dtype not in (np.float32, np.float64):
+        X = X.astype(np.float64)
+    values = X.data if sparse.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()
+    if not np.isfinite(total) and np.isnan(values).any():
+        raise ValueError(
+            f"{kernel} found missing values (NaN) in X. Impute them first, or wrap the kernel as "
+            'OnColumns(kernel, columns, missing="center") if some rows lack a whole source.'
+        )
+    return X
 
 
 def require_finite(values: np.ndarray | float, name: str, where: str = "") -> None:
@@ -66,3 +88,23 @@ def remedy(owner: str) -> str:
     """Return what to do with a kernel that the owner does not take."""
     kind = "Regressor" if owner.endswith("Regressor") else "Classifier"
     return f"Leave it out, or use CGBoost{kind} or SSMK{kind}, which take any kernel."
+
+
+def require_consistent(item: Any, is_right: bool, what: str) -> None:
+    """Refuse an object of a model file; ``what`` says what is wrong with it, after the name of its type."""
+    if not is_right:
+        raise ValueError(f"its {type(item).__name__} {what}")
+
+
+def is_index(values: Any, stop: int, n_dimensions: int = 1) -> bool:
+    """Return whether this is an array of whole numbers from 0 to ``stop - 1``."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or values.ndim != n_dimensions:
+        return False
+    return not values.size or bool(values.min() >= 0 and values.max() < stop)
+
+
+def are_floats(values: Any, *shape: int, is_finite: bool = True) -> bool:
+    """Return whether this is an array of floating point numbers, of this shape, all finite if asked for."""
+    if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or values.shape != shape:
+        return False
+    return not is_finite or bool(np.isfinite(values).all())

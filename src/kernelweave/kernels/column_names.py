@@ -8,7 +8,7 @@ from typing import Any
 
 from sklearn.utils import check_array
 
-from ..short_text import list_some, short_repr
+from ..short_text import list_some, short_repr, suggest_names
 
 
 def read_rows(X: Any, *, allows_missing: bool, dtypes: Sequence[Any]) -> tuple[Any, list[str] | None]:
@@ -101,4 +101,5 @@ def _describe_unknown(unknown: list[Any], feature_names: Sequence[str] | None, n
         shown = ", ".join(repr(name) for name in list(feature_names)[:2])
         has = f"{shown}{', ...' if n_features > 2 else ''} ({n_features} in all)"
         remedy = "Pass the frame the estimator was built for, or name columns by position."
+        remedy += suggest_names(unknown, feature_names)
     return f"OnColumns names the columns {list_some(unknown)} which X does not have; it has {has}. {remedy}"

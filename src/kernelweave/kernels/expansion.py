@@ -23,7 +23,7 @@ import numpy as np
 from ..short_text import cut_text
 from .algebra import BoundSum
 from .base import BoundKernel, batches
-from .checks import require_finite
+from .checks import are_floats, require_consistent, require_finite
 
 MAX_FOLD_VALUES = 500_000  # 4 megabytes a model; of more, what centres of folded kernels add is not kept
 
@@ -108,6 +108,14 @@ class KernelExpansion:
         self.groups = tuple(groups)
         self.intercept = intercept
         self.n_kernels = n_kernels
+
+    def check_loaded(self) -> None:
+        """Refuse coefficients of a file that are not those of its kernels."""
+        n_outputs = len(self.intercept)
+        is_right = are_floats(self.intercept, n_outputs) and all(
+            are_floats(group.bound_coef, group.bound.n_rows, n_outputs) for group in self.groups
+        )
+        require_consistent(self, is_right, "has other coefficients than kernels")
 
     @classmethod
     def from_columns(

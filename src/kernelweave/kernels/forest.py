@@ -47,7 +47,7 @@ from sklearn.tree import ExtraTreeRegressor
 
 from ..parameters import COUNT, NONE, check_parameters
 from .base import ALL, BoundKernel, Kernel, Rows, batches
-from .pointwise import _as_floats
+from .checks import are_floats, as_floats, is_index, require_consistent
 from .sharing import is_shared, once
 
 # Error in percent of SVC(C=10) with 50 and 100 labels, mean of seven tables: 16.5, 12.7 with 100 trees; 15.8, 12.2 with
@@ -62,6 +62,7 @@ MAX_STRIP_VALUES = 2**22  # of a block that are counted at a time
 MIN_COMPARED_SHARE, MIN_COMPARED_PAIRS = 1 / 60, 2**17  # below, to number the leaves takes longer
 COMPARED_VALUES = 2**18  # pairs that are compared at a time: they stay in the processor's cache
 MAX_COMPARED_TREES = 255  # whose counts fit into a byte
+MAX_COLUMNS = 2**31  # that a node can name
 MAX_KEPT_ROWS = 4000  # whose counts are kept where bindings are shared: 32 MB
 
 
@@ -124,7 +125,7 @@ class ForestKernel(Kernel):
         check_parameters("ForestKernel", vars(self), constraints)
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        X = _as_floats(X, self)
+        X = as_floats(X, self)
         forest = _grow(X, self, rng, sample_weight)
         return BoundForest(forest, forest.leaves(X), X.dtype.name)
 
@@ -170,6 +171,22 @@ class Forest:
         parts = [_convert_tree(tree) for tree in trees]
         in_order = [value[part.order] for value, part in zip(values, parts, strict=True)]
         return _join_trees(parts), np.concatenate(in_order)
+
+    def check_loaded(self) -> None:
+        """Refuse arrays of a file that are no trees."""
+        n_nodes, n_trees = len(self.threshold), len(self.roots)
+        are_nodes = (
+            is_index(self.child, n_nodes)
+            and is_index(self.roots, n_nodes)
+            and are_floats(self.threshold, n_nodes, is_finite=False)
+        )
+        require_consistent(self, are_nodes and len(self.child) == n_nodes, "has nodes that point outside of it")
+        leads_on = ~np.isposinf(self.threshold)  # rows may go to the node after the child
+        require_consistent(self, bool(np.all(self.child[leads_on] < n_nodes - 1)), "has nodes that point outside of it")
+        is_right = is_index(self.depths, n_nodes + 1) and len(self.depths) == n_trees
+        require_consistent(self, is_right, "has trees that are deeper than they have nodes")
+        is_right = is_index(self.column, MAX_COLUMNS) and len(self.column) == n_nodes
+        require_consistent(self, is_right, "has nodes without a column")
 
     @property
     def n_trees(self) -> int:
@@ -222,6 +239,11 @@ class BoundForest(BoundKernel):
         self.dtype = dtype
         self.n_rows = len(leaf)
 
+    def check_loaded(self) -> None:
+        """Refuse rows of a file that are in no leaf of the trees."""
+        is_right = is_index(self.leaf, self.forest.n_nodes, 2) and self.leaf.shape == (self.n_rows, self.forest.n_trees)
+        require_consistent(self, is_right and self.dtype in ("float32", "float64"), "has rows that are in no leaf")
+
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
         """Return the shares of trees in which bound rows fall into one leaf; exactly symmetric."""
         if is_shared() and self.n_rows <= MAX_KEPT_ROWS:
@@ -241,7 +263,7 @@ class BoundForest(BoundKernel):
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Send the new rows down the trees, then count."""
-        return self._count_shares(self.forest.leaves(_as_floats(X_new, ForestKernel())), self.leaf[cols])
+        return self._count_shares(self.forest.leaves(as_floats(X_new, ForestKernel())), self.leaf[cols])
 
     def diag(self) -> np.ndarray:
         """Return ones."""
@@ -268,6 +290,10 @@ class BoundForest(BoundKernel):
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Keep the leaves of some rows."""
         return BoundForest(self.forest, self.leaf[rows], self.dtype)
+
+    def tied_to(self, X: Any) -> BoundKernel:
+        """Send other rows down the trees."""
+        return BoundForest(self.forest, self.forest.leaves(as_floats(X, ForestKernel())), self.dtype)
 
     def _count_shares(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if len(left) < len(right):  # the few are the ones to be sorted by leaves

@@ -39,10 +39,11 @@ from scipy import linalg
 
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel, Rows, batches, require_kernel
+from .checks import as_floats
 from .graph import EDGE_WEIGHTS, METRICS, kernel_neighbor_graph, neighbor_graph, power_form
 from .graph import laplacian as graph_laplacian
 from .nystroem import AnchorFeatures, anchored, solve_lower
-from .pointwise import RBF, Precomputed, _as_floats
+from .pointwise import RBF, Precomputed
 from .sharing import bind_once, keep_part, kept_array, once
 
 MAX_EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
@@ -210,7 +211,7 @@ class ManifoldKernel(Kernel):
     def _graph(self, X: Any, base: BoundKernel, rng: np.random.Generator) -> Any:
         if self.metric == "kernel":
             return kernel_neighbor_graph(base, self.n_neighbors, self.edge_weights)
-        return neighbor_graph(_as_floats(X, self), self.n_neighbors, self.metric, self.edge_weights, rng)
+        return neighbor_graph(as_floats(X, self), self.n_neighbors, self.metric, self.edge_weights, rng)
 
 
 def manifold_family(

@@ -29,6 +29,7 @@ from .bandwidth import (
     squared_norms,
 )
 from .base import ALL, BoundKernel, Kernel, Rows
+from .checks import as_floats
 
 # Squared distances in single precision, within a factor of 1e13 of 1 / gamma, keep their digits.
 MAX_SINGLE_SQUARE = 1e25
@@ -38,7 +39,7 @@ class PointwiseKernel(Kernel):
     """A recipe that is a formula in two rows of ``X``."""
 
     def bind(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None = None) -> BoundKernel:
-        X = _as_floats(X, self)
+        X = as_floats(X, self)
         return BoundPointwise(X, self.fitted(X, rng, sample_weight))
 
     def fitted(self, X: Any, rng: np.random.Generator, sample_weight: np.ndarray | None) -> PointwiseKernel:
@@ -99,18 +100,18 @@ class BoundPointwise(BoundKernel):
         return self.formula.evaluate(self.X[rows], self.X[cols])
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        return self.formula.evaluate(_as_floats(X_new, self.formula), self.X[cols])
+        return self.formula.evaluate(as_floats(X_new, self.formula), self.X[cols])
 
     def log_against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray | None:
         if not isinstance(self.formula, RBF):
             return None
-        return self.formula.logarithms(_as_floats(X_new, self.formula), self.X[cols])
+        return self.formula.logarithms(as_floats(X_new, self.formula), self.X[cols])
 
     def diag(self) -> np.ndarray:
         return self.formula.evaluate_diag(self.X)
 
     def diag_against(self, X_new: Any) -> np.ndarray:
-        return self.formula.evaluate_diag(_as_floats(X_new, self.formula))
+        return self.formula.evaluate_diag(as_floats(X_new, self.formula))
 
     @property
     def rank(self) -> int | None:
@@ -124,6 +125,9 @@ class BoundPointwise(BoundKernel):
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         return BoundPointwise(self.X[rows], self.formula)
+
+    def tied_to(self, X: Any) -> BoundKernel:
+        return BoundPointwise(as_floats(X, self.formula), self.formula)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -280,11 +284,16 @@ class RBF(PointwiseKernel):
             The logarithms, also where the values underflow.
         """
         gamma, dtype = float(self.gamma), np.result_type(A.dtype, B.dtype, np.float32)
-        if not 1.0 / MAX_SINGLE_SQUARE < gamma < MAX_SINGLE_SQUARE:
+        if not self.keeps_single:
             A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
         values = squared_distances(A, B)
         values *= -gamma
         return values.astype(dtype, copy=False)
+
+    @property
+    def keeps_single(self) -> bool:
+        """Whether squared distances in single precision keep their digits beside ``gamma``, which is a number."""
+        return 1.0 / MAX_SINGLE_SQUARE < float(self.gamma) < MAX_SINGLE_SQUARE
 
     def evaluate_diag(self, A: Any) -> np.ndarray:
         return np.ones(A.shape[0], dtype=A.dtype)
@@ -477,22 +486,6 @@ class Precomputed(PointwiseKernel):
 
     def __repr__(self) -> str:
         return f"Precomputed(<{self.K.shape[0]} x {self.K.shape[1]} matrix>)"
-
-
-def _as_floats(X: Any, kernel: Kernel) -> Any:
-    """Return the rows as an array or CSR of floats, itself where it is one; missing values are refused."""
-    X = X.tocsr() if sparse.issparse(X) else np.asarray(X)
-    if X.dtype not in (np.float32, np.float64):
-        X = X.astype(np.float64)
-    values = X.data if sparse.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = values.sum()
-    if not np.isfinite(total) and np.isnan(values).any():
-        raise ValueError(
-            f"{kernel} found missing values (NaN) in X. Impute them first, or wrap the kernel as "
-            'OnColumns(kernel, columns, missing="center") if some rows lack a whole source.'
-        )
-    return X
 
 
 def _name_function(f: Any) -> str:

@@ -38,8 +38,9 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from ..distributed.rows import PartitionedRows
 from ..parameters import check_parameters, one_of
-from .base import BoundKernel, Kernel
+from .base import ALL, BoundKernel, Kernel
 from .checks import is_symmetric, require_finite
 from .features import FeatureMap
 from .manifold import is_precomputed
@@ -150,7 +151,8 @@ def eigenbasis(
     -------
     basis : EigenBasis
     V : ndarray of shape (n_rows, n_features)
-        With orthonormal columns, of which the largest entry is positive; in single precision where the kernel is.
+        With orthonormal columns, of which the largest entry at a landmark is positive; in single precision where the
+        kernel is.
 
     Examples
     --------
@@ -176,10 +178,34 @@ def eigenbasis(
         method = "uniform" if recipe is not None and is_precomputed(recipe) else landmarks
         anchors = landmark_rows(X, n_landmarks, method, rng)
         basis, V = _find_from_landmarks(kernel, anchors, n_vectors, kind, name)
-    signs = np.where(V.max(axis=0, initial=0.0) >= -V.min(axis=0, initial=0.0), 1.0, -1.0)
-    basis.coef *= signs
-    V *= signs.astype(V.dtype)
     return basis, V
+
+
+def partitioned_eigenbasis(
+    kernel: BoundKernel,
+    X: PartitionedRows,
+    n_vectors: int,
+    *,
+    kind: str,
+    n_landmarks: int,
+    landmarks: str,
+    rng: np.random.Generator,
+    name: str,
+) -> EigenBasis:
+    """Return the leading eigenfunctions of a kernel at partitioned rows, as :func:`eigenbasis` does from landmarks.
+
+    Parameters
+    ----------
+    kernel : BoundKernel
+        That can be tied to other rows.
+    X : PartitionedRows
+    n_vectors, kind, n_landmarks, landmarks, rng
+        As for :func:`eigenbasis`; the same landmarks are drawn.
+    name : str
+        Of the kernel, for errors.
+    """
+    base = kernel.tied_to(X[landmark_rows(X, n_landmarks, landmarks, rng)])
+    return _combine_landmarks(base, base.block(ALL, ALL), _Blocks(base, X), n_vectors, kind, name)
 
 
 def _find_exactly(kernel: BoundKernel, n_vectors: int, kind: str, name: str) -> tuple[EigenBasis, np.ndarray]:
@@ -193,6 +219,7 @@ def _find_exactly(kernel: BoundKernel, n_vectors: int, kind: str, name: str) -> 
         K *= inverse
         K *= inverse[:, None]
     eigenvalues, V = _find_leading(K, n_vectors, _bound_share(MIN_EIGENVALUE, dtype))
+    V *= _find_signs(V)
     coef = inverse[:, None] * V / eigenvalues
     return EigenBasis(kernel.restrict(np.arange(len(K))), coef, degree, eigenvalues), V.astype(dtype, copy=False)
 
@@ -201,33 +228,76 @@ def _find_from_landmarks(
     kernel: BoundKernel, anchors: np.ndarray, n_vectors: int, kind: str, name: str
 ) -> tuple[EigenBasis, np.ndarray]:
     values = kernel.block(anchors, anchors)
-    dtype = values.dtype
-    squared, R = _find_leading(_require_symmetric(values, name), len(anchors), _bound_share(RELATIVE_CUT, dtype))
-    R /= np.sqrt(squared)
-    columns = _Columns(kernel, anchors, dtype)
-    degree = None
-    if kind == "laplacian":
-        sums = np.zeros(len(anchors))
-        for _, C in columns:
-            sums += C.sum(axis=0, dtype=np.float64)
-        require_finite(sums, name)
-        degree = R @ (R.T @ sums)
-    gram = np.zeros((len(anchors),) * 2)
-    for _, C in columns:
-        C = C.astype(np.float64, copy=False)
-        if degree is not None:
-            inverse = _inverse_roots(C, _multiply(C, np.empty((len(anchors), 0)), degree))
-            _require_degrees(not C[inverse == 0].any(), name)
-            C = C * inverse[:, None]
-        gram += C.T @ C  # the long product
-    require_finite(gram, name)
-    gram = R.T @ gram @ R
-    eigenvalues, E = _find_leading(gram, n_vectors, _bound_share(MIN_EIGENVALUE, dtype))
-    basis = EigenBasis(kernel.restrict(anchors), R @ (E / np.sqrt(eigenvalues)), degree, eigenvalues)
-    V = np.empty((kernel.n_rows, basis.n_features), dtype=dtype)
+    columns = _Columns(kernel, anchors, values.dtype)
+    basis = _combine_landmarks(kernel.restrict(anchors), values, columns, n_vectors, kind, name)
+    V = np.empty((kernel.n_rows, basis.n_features), dtype=values.dtype)
     for rows, C in columns:
         V[rows] = basis.from_values(C)
     return basis, V
+
+
+def _combine_landmarks(
+    base: BoundKernel, values: np.ndarray, columns: _Columns | _Blocks, n_vectors: int, kind: str, name: str
+) -> EigenBasis:
+    """Return the eigenfunctions from the kernel at the landmarks, and from sums over all rows."""
+    dtype, at_landmarks = values.dtype, values.copy()
+    squared, R = _find_leading(_require_symmetric(values, name), len(values), _bound_share(RELATIVE_CUT, dtype))
+    R /= np.sqrt(squared)
+    degree = None
+    if kind == "laplacian":
+        sums = columns.sums()
+        require_finite(sums, name)
+        degree = R @ (R.T @ sums)
+    gram = columns.gram(degree, name)
+    require_finite(gram, name)
+    gram = R.T @ gram @ R
+    eigenvalues, E = _find_leading(gram, n_vectors, _bound_share(MIN_EIGENVALUE, dtype))
+    basis = EigenBasis(base, R @ (E / np.sqrt(eigenvalues)), degree, eigenvalues)
+    basis.coef *= _find_signs(basis.from_values(at_landmarks))
+    return basis
+
+
+def _find_signs(V: np.ndarray) -> np.ndarray:
+    """Return the sign of the largest entry of each column."""
+    return np.where(V.max(axis=0, initial=0.0) >= -V.min(axis=0, initial=0.0), 1.0, -1.0)
+
+
+def _gram_of(C: np.ndarray, degree: np.ndarray | None, name: str) -> np.ndarray:
+    """Return the products of columns, each row divided by the root of its degree."""
+    C = C.astype(np.float64, copy=False)
+    if degree is not None:
+        inverse = _inverse_roots(C, _multiply(C, np.empty((C.shape[1], 0)), degree))
+        _require_degrees(not C[inverse == 0].any(), name)
+        C = C * inverse[:, None]
+    return C.T @ C  # the long product
+
+
+class _Blocks:
+    """The kernel between partitioned rows and the landmarks, reduced where the rows are."""
+
+    def __init__(self, base: BoundKernel, X: PartitionedRows):
+        self.base = base
+        self.X = X
+
+    def sums(self) -> np.ndarray:
+        return self.X.reduce(_sum_block, np.add, self.base)
+
+    def gram(self, degree: np.ndarray | None, name: str) -> np.ndarray:
+        return self.X.reduce(_gram_block, np.add, self.base, degree, name)
+
+
+def _sum_block(block: np.ndarray, first: int, base: BoundKernel) -> np.ndarray:
+    return np.sum([base.against(block[strip]).sum(axis=0, dtype=np.float64) for strip in _strips(block, base)], axis=0)
+
+
+def _gram_block(block: np.ndarray, first: int, base: BoundKernel, degree: np.ndarray | None, name: str) -> np.ndarray:
+    return np.sum([_gram_of(base.against(block[strip]), degree, name) for strip in _strips(block, base)], axis=0)
+
+
+def _strips(block: np.ndarray, base: BoundKernel) -> Iterator[slice]:
+    height = max(1, STRIP_BYTES // (8 * base.n_rows))
+    for start in range(0, len(block), height):
+        yield slice(start, min(start + height, len(block)))
 
 
 class _Columns:
@@ -239,6 +309,15 @@ class _Columns:
         n_bytes = kernel.n_rows * len(anchors) * dtype.itemsize
         self.kept = np.empty((kernel.n_rows, len(anchors)), dtype) if n_bytes <= MAX_STORED_BYTES else None
         self.is_filled = False
+
+    def sums(self) -> np.ndarray:
+        return np.asarray(sum(C.sum(axis=0, dtype=np.float64) for _, C in self))
+
+    def gram(self, degree: np.ndarray | None, name: str) -> np.ndarray:
+        total = np.zeros((len(self.anchors),) * 2)
+        for _, C in self:
+            total += _gram_of(C, degree, name)
+        return total
 
     def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
         n_rows, height = self.kernel.n_rows, max(1, STRIP_BYTES // (8 * len(self.anchors)))

@@ -85,6 +85,10 @@ class BoundNormalized(BoundKernel):
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         return BoundNormalized(self.kernel.restrict(rows), self.inverse_lengths[rows], self.recipe)
 
+    def tied_to(self, X: Any) -> BoundKernel:
+        kernel = self.kernel.tied_to(X)
+        return BoundNormalized(kernel, _inverse_lengths(kernel.diag(), self.recipe), self.recipe)
+
     def _divide(self, values: np.ndarray, lengths: np.ndarray, cols: Rows) -> np.ndarray:
         values *= lengths[:, None]
         values *= self.inverse_lengths[cols][None, :]
@@ -224,6 +228,9 @@ class BoundPreprocessed(_BoundInner):
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         return BoundPreprocessed(self.transformer, self.kernel.restrict(rows))
 
+    def tied_to(self, X: Any) -> BoundKernel:
+        return BoundPreprocessed(self.transformer, self.kernel.tied_to(self._transform(X)))
+
     def _transform(self, X_new: Any) -> Any:
         return _as_matrix(self.transformer.transform(X_new), self.transformer)
 
@@ -337,6 +344,9 @@ class BoundOnColumns(_BoundInner):
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         return BoundOnColumns(self.kernel.restrict(rows), self.columns)
+
+    def tied_to(self, X: Any) -> BoundKernel:
+        return BoundOnColumns(self.kernel.tied_to(X[:, self.columns]), self.columns)
 
 
 class BoundWithMissing(BoundKernel):

@@ -15,6 +15,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clo
 from sklearn.utils import _safe_indexing as take  # in scikit-learn's public reference, in spite of its name
 from sklearn.utils.validation import check_is_fitted
 
+from ..distributed.lazy import lazy_on_blocks
 from ..labels import Partition, partition
 from ..warn import warn_caller
 from .folds import check_weights, make_folds
@@ -193,6 +194,7 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
                 setattr(self, name, getattr(self.estimator_, name))
         return self
 
+    @lazy_on_blocks
     def decision_function(self, X: Any) -> Floats:
         """Return the scaled decision values z.
 
@@ -210,6 +212,7 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         scaling = Scaling(self.center_, self.unit_, self.slope_, self.offset_)
         return scaling(decision_values(self.estimator_, X))
 
+    @lazy_on_blocks
     def predict_proba(self, X: Any) -> Floats:
         """Return the probabilities of the classes.
 
@@ -225,6 +228,7 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         """
         return np.exp(log_probabilities(self.decision_function(X)))
 
+    @lazy_on_blocks
     def predict(self, X: Any) -> NDArray[Any]:
         """Return the most probable class of each row.
 

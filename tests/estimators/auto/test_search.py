@@ -184,11 +184,16 @@ def test_the_clock_keeps_a_share_for_predictions():
     assert Clock(None).allows(1e9)
 
 
-def test_the_clock_expects_what_the_slowest_candidate_took_for_its_cost():
+def test_the_clock_expects_what_the_dearest_candidates_took_for_their_cost():
     clock = Clock(10.0, started=0.0)
+    assert clock.expect(1.0) == 0.0
+    clock.note(0.1, 5.0)  # mostly compiling
+    assert clock.expect(0.1) == 5.0
+    clock.note(1.0, 4.0)  # a forest
+    clock.note(2.0, 1.0)
+    assert clock.expect(8.0) == 4.0
     clock.note(2.0, 6.0)
-    clock.note(1.0, 1.0)
-    assert clock.pace == 3.0
+    assert clock.expect(1.0) == 3.0
 
 
 def test_where_time_is_limited_cheap_candidates_come_first_and_dear_ones_are_left_out(sample):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -19,13 +20,16 @@ from ...model_selection.suspects import rank_suspects
 from ...parameters import READ_LATER, is_nonnegative, require
 from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
+from ..shared.in_sample import fill_given
 from ..shared.outputs import KernelClassifier
+from ..shared.partitioned import LabelRule, draw_to_memory
 from ..shared.records import Records
-from ..shared.sample import Sample, class_shares, class_weights, read_sample
+from ..shared.sample import Sample, class_shares, class_weights
 from .class_weights import ClassCombination, combine_classifiers, compare_supervised
 from .frames import copy_with_names, read_columns
 from .leaderboard import ErrorEstimate, PairedDifference, class_error, tabulate_trials, widen_for_folds
 from .members import Member, mix_probabilities
+from .partitions import label_given, open_rows
 from .run import (
     AUTO_CONSTRAINTS,
     AutoOptions,
@@ -38,7 +42,7 @@ from .run import (
     search_status,
 )
 from .search import SearchResult, Trial, find_best_certified
-from .trust import list_suspects, map_rows
+from .trust import list_suspects
 
 MIN_PROBABILITY = 1e-12  # in a logarithm
 
@@ -196,19 +200,22 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, X_unlabeled: Any = None) -> Self:
         """Try the candidates, and combine them.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows.
+            Labelled and unlabelled rows; also a Dask array or frame, of which candidates see the labelled rows and
+            others drawn at random, 10,000 in all, if there are more than 20,000.
         y : array-like of shape (n_samples,)
             Labels; NaN, None and NA mark unlabelled rows, as does what ``unlabeled`` says.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether. Candidates that take no weights do without.
         groups : array-like of shape (n_samples,), optional
             Rows of one group are held out together.
+        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
+            More rows, without labels; in the results they follow those of ``X``.
 
         Returns
         -------
@@ -217,7 +224,9 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         """
         self._check_parameters()
         owner = type(self).__name__
-        sample = read_sample(self._read_rows(X, ("float64",)), partition(y, unlabeled=self.unlabeled), sample_weight)
+        read, rule = partial(partition, unlabeled=self.unlabeled), LabelRule("classes", self.unlabeled)
+        given = self._read_sample(X, y, sample_weight, X_unlabeled, read, rule, ("float64",))
+        sample = draw_to_memory(given)
         shares = class_shares(owner, self.class_prior, sample.partition, ())
         factors = class_weights(self.class_weight, sample.partition, sample.labeled_weight)
         first = np.unique(sample.partition.codes, return_index=True)[1]  # labelled row of each class
@@ -232,15 +241,15 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         found, combination = search_classifiers(
             sample, read_groups(groups, sample), options, factors, self._rng(), sample_weight is not None, shares
         )
+        fit = summarize_classes(found, combination, sample, options.combine)
         return self._keep(
             sample,
             None,
-            summarize_classes(found, combination, sample, options.combine),
+            fit,
             _oof_codes=combination.codes,
             _sample_rows=sample.kept,
             _labeled_rows=sample.kept[sample.partition.labeled],
-            _is_labeled=np.isin(np.arange(sample.n_given), sample.given.labeled),
-            _points=map_rows(sample.rows.X, seed=0),
+            **open_rows(sample, partial(mix_probabilities, fit.members, fit.class_factors)),
         )
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -338,7 +347,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         Returns
         -------
         ndarray of shape (n,)
-            Row numbers; all unlabelled rows, where there are fewer.
+            Row numbers; all unlabelled rows, where there are fewer. Of a Dask collection, rows that the search saw.
         """
         check_is_fitted(self)
         labeled = np.flatnonzero(self._is_labeled)
@@ -346,7 +355,9 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         n = min(n, len(self._is_labeled) - len(labeled))
         if n == 0:
             return np.empty(0, dtype=np.intp)
-        return choose_rows_to_label(self.label_distributions_, self._points, n, labeled=labeled, random_state=0)
+        chances = self.label_distributions_ if self._drawn_chances is None else self._drawn_chances
+        chosen = choose_rows_to_label(chances, self._points, n, labeled=labeled, random_state=0)
+        return chosen if self._drawn_chances is None else self._sample_rows[chosen]
 
     def refit_single(self) -> Any:
         """Return the best single model with a certificate, fitted to all rows.
@@ -432,10 +443,11 @@ def summarize_classes(found: SearchResult, combination: ClassCombination, sample
     trials, tested, labels = found.trials, combination.tested, sample.partition
     members = [make_member(trials[k], combination.weights[k], scaling) for k, scaling in combination.scalings.items()]
     wrong = combination.probabilities.argmax(axis=1) != combination.codes
-    distributions = distribute(members, combination.factors, sample)
+    mix = partial(mix_probabilities, members, combination.factors)
+    # A class all of whose rows have weight zero is none of them.
+    distributions = fill_given(sample, mix, (sample.given.labels[:, None] == labels.classes).astype(np.float64))
     losses, scores = judge_trials(found, combination, labels.codes)
-    transduction = labels.classes[distributions.argmax(axis=1)]
-    transduction[sample.given.labeled] = sample.given.labels
+    transduction = label_given(sample, distributions, labels.classes)
     rows = sample.kept[labels.labeled[tested.places]]
     widening = widen_for_folds(len(wrong), sample.given.n_unlabeled)
     return AutoClasses(
@@ -461,19 +473,6 @@ def summarize_classes(found: SearchResult, combination: ClassCombination, sample
         status=search_status(found, combination.result),
         n_iter=combination.result.n_iter,
     )
-
-
-def distribute(members: list[Member], factors: np.ndarray, sample: Sample) -> np.ndarray:
-    """Return the probabilities of the classes at all rows given; 0 and 1 at labelled ones.
-
-    A class all of whose rows have weight zero is none of them.
-    """
-    given = sample.given
-    out = np.zeros((sample.n_given, len(factors)))
-    out[given.labeled] = given.labels[:, None] == sample.partition.classes
-    if given.n_unlabeled:
-        out[given.unlabeled] = mix_probabilities(members, factors, sample.rows.X[given.unlabeled])
-    return out
 
 
 def judge_trials(

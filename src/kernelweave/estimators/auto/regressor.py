@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -16,9 +17,11 @@ from ...model_selection.suspects import rank_suspect_numbers
 from ...parameters import POSITIVE, is_positive, require
 from ...solvers.result import Certificate, FitState, Status
 from ..shared.base import KernelEstimator
+from ..shared.in_sample import fill_given
 from ..shared.outputs import KernelRegressor
+from ..shared.partitioned import LabelRule, draw_to_memory
 from ..shared.records import Records
-from ..shared.sample import Sample, read_sample
+from ..shared.sample import Sample
 from .frames import copy_with_names, read_columns
 from .leaderboard import ErrorEstimate, PairedDifference, number_error, tabulate_trials, widen_for_folds
 from .members import Member, mix_numbers
@@ -142,19 +145,22 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         self.verbose = verbose
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None, X_unlabeled: Any = None) -> Self:
         """Try the candidates, and combine them.
 
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows.
+            Labelled and unlabelled rows; also a Dask array or frame, of which candidates see the labelled rows and
+            others drawn at random, 10,000 in all, if there are more than 20,000.
         y : array-like of shape (n_samples,)
             Numbers; NaN, None and NA mark unlabelled rows.
         sample_weight : array-like of shape (n_samples,), optional
             Rows of weight zero are ignored altogether. Candidates that take no weights do without.
         groups : array-like of shape (n_samples,), optional
             Rows of one group are held out together.
+        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
+            More rows, without labels; in the results they follow those of ``X``.
 
         Returns
         -------
@@ -162,7 +168,8 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
             The fitted estimator.
         """
         self._check_parameters()
-        sample = read_sample(self._read_rows(X, ("float64",)), partition_targets(y), sample_weight)
+        rule, dtypes = LabelRule("numbers"), ("float64",)
+        sample = draw_to_memory(self._read_sample(X, y, sample_weight, X_unlabeled, partition_targets, rule, dtypes))
         configured = {"kernels": read_kernels(self.kernels, sample)}
         columns = read_columns(X, sample.rows)
         options = read_auto_options(type(self).__name__, "numbers", self._parameters(), configured, columns)
@@ -306,10 +313,7 @@ def summarize_numbers(found: SearchResult, combination: NumberCombination, sampl
     ]
     residuals = combination.predictions - combination.targets
     losses, scores = judge_trials(found, labels.targets, sample.labeled_weight)
-    transduction = np.empty(sample.n_given)
-    transduction[sample.given.labeled] = sample.given.targets
-    if sample.given.n_unlabeled:
-        transduction[sample.given.unlabeled] = mix_numbers(members, sample.rows.X[sample.given.unlabeled])
+    transduction = fill_given(sample, partial(mix_numbers, members), sample.given.labels)
     leaderboard = tabulate_trials(found, losses, scores, combination.weights)
     for record in leaderboard:  # from mean squares to their roots; the deviation of a root by its derivative
         root = np.sqrt(record["error"])

@@ -103,7 +103,7 @@ class Clock:
 
     limit: float | None
     started: float = field(default_factory=time.perf_counter)
-    pace: float = 0.0  # seconds that a candidate of cost 1 took, at most
+    notes: list[tuple[float, float]] = field(default_factory=list)  # cost and seconds of each candidate
 
     @property
     def elapsed(self) -> float:
@@ -121,7 +121,15 @@ class Clock:
 
     def note(self, cost: float, seconds: float) -> None:
         """Remember how long a candidate took."""
-        self.pace = max(self.pace, seconds / max(cost, 0.1))
+        self.notes.append((max(cost, 0.1), seconds))
+
+    def expect(self, cost: float) -> float:
+        """Return the seconds that a candidate of such a cost may take, from the dearest ones tried so far.
+
+        What cheap ones took is mostly not in proportion to their cost: trees to grow, code to compile.
+        """
+        dearest = max((noted for noted, _ in self.notes), default=0.0)
+        return max((seconds / noted for noted, seconds in self.notes if 2 * noted > dearest), default=0.0) * cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,7 +216,8 @@ class _Search:
         limited = self.options.max_time is not None
         order = sorted(self.candidates, key=lambda each: each.cost) if limited else self.candidates
         for k, each in enumerate(order):
-            if self.trials and not self.clock.allows((1.0 + N_RACING_FOLDS * FOLD_SHARE) * self.clock.pace * each.cost):
+            expected = (1.0 + N_RACING_FOLDS * FOLD_SHARE) * self.clock.expect(each.cost)
+            if self.trials and not self.clock.allows(expected):
                 self.skipped.append(each.name)
                 self.is_late = True
                 continue

@@ -21,6 +21,7 @@ from sklearn.utils import Tags
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
+from ...kernels.checks import are_floats, is_index, require_consistent
 from ...kernels.forest import Forest
 
 N_FOREST, N_BOOSTED = 150, 60  # trees; boosted ones for each class
@@ -46,6 +47,16 @@ class _Trees(BaseEstimator):
 
     def _read(self, X: Any, *, reset: bool = False) -> Any:
         return validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+
+    def check_loaded(self) -> None:
+        """Refuse leaves of a file whose values are missing, and nodes of columns that the rows do not have."""
+        if not hasattr(self, "forest_"):
+            return
+        n_outputs = len(self.start_)
+        is_right = are_floats(self.start_, n_outputs) and are_floats(self.values_, self.forest_.n_nodes, n_outputs)
+        require_consistent(self, is_right, "has other values than leaves")
+        is_right = is_index(self.forest_.column, self.n_features_in_)
+        require_consistent(self, is_right, "has nodes of columns that the rows do not have")
 
     def _sum_leaves(self, X: Any) -> np.ndarray:
         """Return the sums of the leaves' values, shape (n_rows, n_outputs)."""

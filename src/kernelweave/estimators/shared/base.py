@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, ClassVar, Self
 
@@ -12,6 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from ...distributed.lazy import lazy_on_blocks
+from ...distributed.rows import is_partitioned, without_partitioned
 from ...kernels.base import Kernel
 from ...kernels.defaults import allows_missing
 from ...kernels.library import KernelLibrary
@@ -20,10 +22,15 @@ from ...short_text import short_lists, short_repr
 from ...solvers.result import Status
 from .callbacks import CallbackSupport, with_tasks
 from .fit_html import describe_fit
-from .sample import Rows, Sample
+from .partitioned import LabelRule, PartitionedSample, collect_rows, read_partitioned
+from .sample import Rows, Sample, join_unlabeled, read_sample
 
 RECIPES = ("kernels", "kernel", "extra_kernels")  # parameters that hold recipes
 FLOATS = ("float64", "float32")
+LAZY_METHODS = (  # answer for Dask collections block by block
+    *("predict", "predict_proba", "predict_log_proba", "predict_set", "predict_interval"),
+    *("decision_function", "score_samples", "transform"),
+)
 
 
 class KernelEstimator(BaseEstimator, CallbackSupport):
@@ -35,11 +42,15 @@ class KernelEstimator(BaseEstimator, CallbackSupport):
 
     _constraints: ClassVar[Mapping[str, Constraint]] = {}  # of every parameter, by name
     _takes_unlabeled: ClassVar[bool] = True  # whether fit reads rows without a label; model_selection asks
+    _gathers_partitions: ClassVar[bool] = False  # whether the rows of a Dask collection, all labelled, come to memory
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "fit" in cls.__dict__:
             cls.fit = with_tasks(cls.fit)
+        for name in LAZY_METHODS:
+            if name in cls.__dict__:
+                setattr(cls, name, lazy_on_blocks(cls.__dict__[name]))
 
     @property
     def status_(self) -> Status:
@@ -126,6 +137,10 @@ class KernelEstimator(BaseEstimator, CallbackSupport):
         """Return what stands below scikit-learn's diagram; nothing before a fit."""
         return describe_fit(vars(self), self.status_) if self.__sklearn_is_fitted__() else ""
 
+    def __getstate__(self) -> dict[str, Any]:
+        # Lazy results stay with the process that has the Dask collections: workers, copies and files do without.
+        return without_partitioned(super().__getstate__())
+
     def __sklearn_is_fitted__(self) -> bool:
         return "_kept" in vars(self)
 
@@ -164,6 +179,14 @@ class KernelEstimator(BaseEstimator, CallbackSupport):
 
         ``like`` are rows that were read before, whose columns ``X`` must have.
         """
+        if is_partitioned(X) and self._gathers_partitions:
+            X = collect_rows(X, type(self).__name__)
+        elif is_partitioned(X):
+            raise TypeError(
+                f"{type(self).__name__} needs all rows in memory, and X is a Dask collection. Use SSMKClassifier, "
+                "LearnedKernelClassifier or AutoKernelClassifier (or the regressors), which learn from partitions, or "
+                "fit some of the rows; predictions of Dask collections work with every estimator."
+            )
         scratch = copy.copy(self)
         if like is not None:
             others = {name: value for name, value in vars(self).items() if name != "feature_names_in_"}
@@ -173,6 +196,28 @@ class KernelEstimator(BaseEstimator, CallbackSupport):
         missing = self._allows_missing()
         X = _check_rows(scratch, X, dtypes, missing=missing, reset=like is None)
         return Rows(X, vars(scratch).get("feature_names_in_"), dtypes, missing)
+
+    def _read_sample(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        X_unlabeled: Any,
+        read_labels: Callable[[Any], Any],
+        rule: LabelRule,
+        dtypes: tuple[str, ...] = FLOATS,
+    ) -> Sample | PartitionedSample:
+        """Check rows and labels of a fit; in partitions where X, or the unlabelled rows beside it, are so.
+
+        ``read_labels`` reads labels in memory, ``rule`` says how those of partitions are read.
+        """
+        if is_partitioned(X) or is_partitioned(X_unlabeled):
+            return read_partitioned(type(self).__name__, X, y, sample_weight, X_unlabeled, rule, dtypes)
+        rows, labels = self._read_rows(X, dtypes), read_labels(y)
+        if X_unlabeled is not None:
+            others = self._read_rows(X_unlabeled, rows.dtypes, like=rows)
+            return join_unlabeled(rows, labels, sample_weight, others)
+        return read_sample(rows, labels, sample_weight)
 
     def _read_new_rows(self, X: Any) -> Any:
         """Check rows against those of the fit."""

@@ -13,13 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.base import BoundKernel
+from ...kernels.base import BoundKernel, Kernel
 from ...kernels.features import FeatureMap
 from ...kernels.library import Entry, KernelLibrary
 from ...kernels.manifold import count_landmarks
+from ...kernels.partitioned import bind_partitioned
 from ...kernels.sharing import once
-from ...kernels.spectral import count_vectors, eigenbasis
+from ...kernels.spectral import count_vectors, eigenbasis, partitioned_eigenbasis
 from .memory import require_memory
+from .partitioned import PartitionedSample
 from .sample import Sample, bind
 
 COPIES = 3  # of kernels that a fit has in memory: themselves, what is computed with them, and room
@@ -120,6 +122,55 @@ def bind_base_kernels(
     return BaseKernels(sample.X, known[design.base.kernel], find_eigenvectors(design, sample, rng, known), wholes)
 
 
+def bind_to_partitions(
+    design: KernelDesign,
+    sample: Sample,
+    partitions: PartitionedSample,
+    rng: np.random.Generator,
+    known: dict[Any, Any],
+) -> BaseKernels:
+    """Do the same for partitioned rows: kernels and eigenfunctions learn from all, and are tied to the labelled ones.
+
+    Parameters
+    ----------
+    design, rng, known
+        As for :func:`bind_base_kernels`.
+    sample : Sample
+        The labelled rows.
+    partitions : PartitionedSample
+        All rows.
+    """
+    rows = partitions.rows
+    missing = list(dict.fromkeys(entry.kernel for entry in design.library.entries if entry.kernel not in known))
+    if missing:
+        names = None if rows.feature_names is None else rows.feature_names.tolist()
+        known.update(zip(missing, bind_partitioned(KernelLibrary(missing), rows.X, rng, names), strict=True))
+    base, vectors = known[design.base.kernel], []
+    n_landmarks = count_landmarks(design.n_landmarks, partitions.n_rows)
+    n_vectors = count_vectors(design.n_eigenvectors, n_landmarks)
+    if n_vectors:
+        if design.n_landmarks is None:
+            raise ValueError(
+                f"{design.owner} with n_landmarks=None keeps the kernel of all {partitions.n_rows:,} rows, which are "
+                'partitioned. Pass n_landmarks="auto", or a number.'
+            )
+        key = (design.base.kernel, design.basis, n_vectors, n_landmarks, design.landmarks)
+        if key not in known:
+            known[key] = partitioned_eigenbasis(
+                base,
+                rows.X,
+                n_vectors,
+                kind=design.basis,
+                n_landmarks=n_landmarks,
+                landmarks=design.landmarks,
+                rng=rng,
+                name=design.base.name,
+            )
+        vectors = [_name_vectors(design.base.kernel, known[key], known[key].of(sample.X))]
+    wholes = [known[entry.kernel].tied_to(sample.X) for entry in design.wholes]
+    return BaseKernels(sample.X, base.tied_to(sample.X), vectors, wholes)
+
+
 def find_eigenvectors(
     design: KernelDesign, sample: Sample, rng: np.random.Generator, known: dict[Any, Any]
 ) -> list[Vectors]:
@@ -146,6 +197,8 @@ def find_eigenvectors(
             recipe=recipe,
         )
         known[key] = once(("eigenvectors", *key), known[recipe], lambda stream: find(rng=stream), rng)
-    basis, V = known[key]
-    names = [f"eigenvector {k}" for k in range(V.shape[1])]
-    return [Vectors(Entry("eigenvectors", recipe), basis, V, names)]
+    return [_name_vectors(recipe, *known[key])]
+
+
+def _name_vectors(recipe: Kernel, basis: FeatureMap, V: np.ndarray) -> Vectors:
+    return Vectors(Entry("eigenvectors", recipe), basis, V, [f"eigenvector {k}" for k in range(V.shape[1])])

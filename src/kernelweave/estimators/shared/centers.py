@@ -9,6 +9,7 @@ import numpy as np
 
 from ...parameters import is_count
 from ...short_text import short_repr
+from .partitioned import PartitionedSample
 from .sample import Sample
 
 MAX_AUTO_CENTERS = 20_000  # more rows than this rarely help, and cost time in proportion
@@ -62,11 +63,37 @@ def choose_centers(centers: Any, sample: Sample, rng: np.random.Generator, *, ev
     if every_row and not np.array_equal(is_center, is_labeled):
         raise ValueError('penalty="rkhs" needs a centre at every labelled row and none elsewhere: centers="all".')
     count = int(is_center.sum())
-    scope = f"{count:,} centre{'s' * (count > 1)}"
-    if count < n_rows:
-        scope += f" of {n_rows:,} rows"
     keep = is_center | is_labeled
-    return Centers(sample.restrict(keep), is_center[keep], scope)
+    return Centers(sample.restrict(keep), is_center[keep], _describe(count, n_rows))
+
+
+def gather_centers(centers: Any, sample: PartitionedSample, rng: np.random.Generator) -> Centers | None:
+    """Bring the rows of a partitioned sample to memory that a fit needs; None where all of too many may be centres.
+
+    Parameters are those of :func:`choose_centers`, and the same rows are drawn.
+    """
+    n_rows, labeled = sample.n_rows, sample.labeled
+    if isinstance(centers, str) and centers == "all" and n_rows > MAX_AUTO_CENTERS:
+        return None
+    if isinstance(centers, str) and centers == "labeled":
+        chosen = labeled
+    elif isinstance(centers, str) and centers in ("auto", "all") and n_rows <= MAX_AUTO_CENTERS:
+        chosen = np.arange(n_rows)
+    elif is_count(centers) or (isinstance(centers, str) and centers == "auto"):
+        n_centers = MAX_AUTO_CENTERS if isinstance(centers, str) else int(centers)
+        if len(labeled) >= n_centers:
+            chosen = rng.choice(labeled, n_centers, replace=False)
+        else:
+            chosen = np.concatenate([labeled, sample.draw_unlabeled(n_centers - len(labeled), rng)])
+    else:
+        chosen = np.flatnonzero(_read_mask(centers, n_rows))
+    gathered = sample.gather(chosen)
+    return Centers(gathered, np.isin(gathered.kept, chosen), _describe(len(chosen), n_rows))
+
+
+def _describe(count: int, n_rows: int) -> str:
+    scope = f"{count:,} centre{'s' * (count > 1)}"
+    return scope if count == n_rows else f"{scope} of {n_rows:,} rows"
 
 
 def _draw(is_labeled: np.ndarray, n_centers: int, rng: np.random.Generator) -> np.ndarray:

@@ -9,6 +9,7 @@ two stages: :func:`~kernelweave.estimators.shared.base_kernels.bind_base_kernels
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -30,11 +31,12 @@ from ...solvers.alignment import AlignmentResult, RankOnes
 from ...solvers.result import Certificate, Status
 from ...warn import warn_caller
 from .base import KernelEstimator
-from .base_kernels import COPIES, BaseKernels, KernelDesign, Vectors, bind_base_kernels
+from .base_kernels import COPIES, BaseKernels, KernelDesign, Vectors, bind_base_kernels, bind_to_partitions
 from .memory import require_memory
+from .partitioned import LabelRule, PartitionedSample, bring_to_memory
 from .records import Records
-from .sample import Sample
-from .target import Target, read_target
+from .sample import Sample, warn_of_different_scales
+from .target import Target, read_labels, read_target
 
 MAX_ALIGNMENT_ROWS = 5000  # labelled rows from which the alignment of the base kernel is computed
 
@@ -158,6 +160,16 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{k}" for k in range(self.n_features_out_)], dtype=object)
 
+    def _fit_kernel(self, X: Any, y: Any, sample_weight: Any, X_unlabeled: Any, *, is_default: bool) -> Self:
+        """Learn the kernel that the design of the learner describes; ``is_default``: no kernel was given."""
+        design = self.design()
+        read = partial(read_labels, target=self.target, unlabeled=self.unlabeled)
+        rule = LabelRule(self.target, self.unlabeled, several=True)
+        sample, partitions = bring_to_memory(self._read_sample(X, y, sample_weight, X_unlabeled, read, rule))
+        if is_default:
+            warn_of_different_scales(sample.X)
+        return self.keep_kernel(sample, fit_kernel(design, sample, self._rng(), partitions))
+
     def keep_kernel(self, sample: Sample, fit: KernelFit) -> Self:
         """Keep a kernel that was learned from a sample by the design of this learner; all that ``fit`` keeps.
 
@@ -184,9 +196,15 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
         return tags
 
 
-def fit_kernel(design: KernelDesign, sample: Sample, rng: np.random.Generator) -> KernelFit:
-    """Learn a kernel from a sample."""
-    base_kernels, target = bind_base_kernels(design, sample, rng, {}), read_target(sample)
+def fit_kernel(
+    design: KernelDesign, sample: Sample, rng: np.random.Generator, partitions: PartitionedSample | None = None
+) -> KernelFit:
+    """Learn a kernel from a sample; of partitioned rows it holds the labelled ones."""
+    target = read_target(sample)
+    if partitions is None:
+        base_kernels = bind_base_kernels(design, sample, rng, {})
+    else:
+        base_kernels = bind_to_partitions(design, sample, partitions, rng, {})
     return summarize_kernel(design, base_kernels, target, learn_kernel(design, base_kernels, target))
 
 

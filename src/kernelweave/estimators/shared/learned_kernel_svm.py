@@ -24,12 +24,13 @@ from ...solvers.machines.kernel_weights import WeightsResult
 from ...solvers.margin import MarginRows
 from ...solvers.result import Certificate, Status
 from .base import random_generator
-from .base_kernels import BaseKernels, KernelDesign, bind_base_kernels
+from .base_kernels import BaseKernels, KernelDesign, bind_base_kernels, bind_to_partitions
 from .composite import composite_expansion, duals_by_row
 from .fold_choice import N_FOLDS, Folds, clearly_better, split_labeled, tabulate_losses
 from .kernel_alignment import KernelFit, LearnedKernel, learn_kernel, mean_diagonals, summarize_kernel
 from .machine import REMEDIES, train_with_equal_weights
 from .outcome import summarize, warn_unless_converged
+from .partitioned import PartitionedSample
 from .problems import ClassProblem, NumberProblem
 from .records import Records
 from .sample import Sample
@@ -108,8 +109,7 @@ class LearnedMachineFit:
         As in `Choice`.
     place : int
         Of the chosen learner.
-    values : ndarray of shape (n_given, n_outputs)
-        Outputs at all rows given.
+    machine : Machine
     kernel : KernelFit
     """
 
@@ -128,8 +128,12 @@ class LearnedMachineFit:
     C: Any
     cv_results: dict[str, Any]
     place: int = field(metadata={"kept": False})
-    values: np.ndarray = field(metadata={"kept": False})
+    machine: Machine = field(metadata={"kept": False})
     kernel: KernelFit = field(metadata={"kept": False})
+
+    def outputs(self, sample: Sample) -> np.ndarray:
+        """Return the outputs at all rows given, shape (n_given, n_outputs)."""
+        return self.machine.at(ALL) if sample.n_rows == sample.n_given else self.expansion(sample.rows.X)
 
 
 def fit_learned_machine(
@@ -139,9 +143,13 @@ def fit_learned_machine(
     problem: ClassProblem | NumberProblem,
     options: LearnedMachineOptions,
     rng: np.random.Generator,
+    partitions: PartitionedSample | None = None,
 ) -> LearnedMachineFit:
-    """Choose a learner and a cost, learn the kernel from all labels, and train the machine on it."""
-    bound = bind_candidates(designs, sample, int(rng.integers(2**31)))
+    """Choose a learner and a cost, learn the kernel from all labels, and train the machine on it.
+
+    Where there are ``partitions``, the sample holds the labelled rows.
+    """
+    bound = bind_candidates(designs, sample, int(rng.integers(2**31)), partitions)
     choice = choose(designs, bound, target, problem, options, int(rng.integers(2**31)))
     design, base_kernels = designs[choice.place], bound[choice.place]
     learned = learn_kernel(design, base_kernels, target)
@@ -170,20 +178,25 @@ def fit_learned_machine(
         C=choice.C,
         cv_results=choice.cv_results,
         place=choice.place,
-        values=machine.at(ALL) if sample.n_rows == sample.n_given else expansion(sample.rows.X),
+        machine=machine,
         kernel=summarize_kernel(design, base_kernels, target, learned),
     )
 
 
-def bind_candidates(designs: Sequence[KernelDesign], sample: Sample, seed: int) -> list[BaseKernels]:
+def bind_candidates(
+    designs: Sequence[KernelDesign], sample: Sample, seed: int, partitions: PartitionedSample | None = None
+) -> list[BaseKernels]:
     """Bind the base kernels of each design; what designs share is found once."""
     bound: list[BaseKernels] = []
     known: dict[Any, Any] = {}
     for design in designs:
-        if design.random_state is None:
-            bound.append(bind_base_kernels(design, sample, np.random.default_rng(seed), known))
-        else:  # draws for itself, so that nothing is shared
-            bound.append(bind_base_kernels(design, sample, random_generator(design.random_state), {}))
+        rng, shared = np.random.default_rng(seed), known
+        if design.random_state is not None:  # draws for itself, so that nothing is shared
+            rng, shared = random_generator(design.random_state), {}
+        if partitions is None:
+            bound.append(bind_base_kernels(design, sample, rng, shared))
+        else:
+            bound.append(bind_to_partitions(design, sample, partitions, rng, shared))
     return bound
 
 

@@ -7,7 +7,7 @@ their costs only share the binding, the scales and the columns that the last one
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from joblib import effective_n_jobs
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
 from ...kernels.library import KernelLibrary
+from ...kernels.partitioned import PartitionedLibrary
 from ...parameters import (
     CALLBACK,
     COUNT,
@@ -37,10 +38,13 @@ from ...solvers.margin import MarginRows
 from ...solvers.result import Certificate, FitState, Status
 from .centers import Centers
 from .early_stopping import Validation, ValidationCurve
-from .formulation import TOLERANCES, Formulation, diagonals
+from .formulation import TOLERANCES, Formulation
 from .outcome import summarize, warn_unless_converged
+from .partitioned import PartitionedSample
+from .partitioned_columns import PartitionedColumns
 from .progress import announce, follow_fit, number_problem
 from .records import Records
+from .scaled_columns import ScaledColumns
 
 SCALE_ADVICE = "Scale the features or lower C, or accept the certified gap."
 REMEDIES = {
@@ -84,11 +88,15 @@ class MixtureOptions:
 
 @dataclass(frozen=True, eq=False)
 class BoundColumns:
-    """The columns that compete in a fit: kernels of a library, tied to rows, at those that may be centres."""
+    """The columns that compete in a fit: kernels of a library, tied to rows, at those that may be centres.
+
+    ``partitions`` are the rows they are drawn from, where these are partitioned.
+    """
 
     library: KernelLibrary
-    bound: BoundLibrary
+    bound: BoundLibrary | PartitionedLibrary
     centers: Centers
+    partitions: PartitionedSample | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +132,7 @@ def mixture_options(
 
 
 def fit_mixture(
-    bound: BoundLibrary,
+    bound: BoundLibrary | PartitionedLibrary,
     centers: Centers,
     problems: Sequence[MarginRows],
     options: MixtureOptions,
@@ -134,7 +142,7 @@ def fit_mixture(
 
     Parameters
     ----------
-    bound : BoundLibrary
+    bound : BoundLibrary or PartitionedLibrary
         Tied to the rows of ``centers.sample``.
     centers : Centers
     problems : sequence of MarginRows
@@ -165,7 +173,11 @@ class MixturePath:
     """
 
     def __init__(
-        self, bound: BoundLibrary, centers: Centers, options: MixtureOptions, validation: Validation | None = None
+        self,
+        bound: BoundLibrary | PartitionedLibrary,
+        centers: Centers,
+        options: MixtureOptions,
+        validation: Validation | None = None,
     ):
         self.bound, self.centers, self.options, self.validation = bound, centers, options, validation
         n_kernels, sample = len(bound.kernels), centers.sample
@@ -176,8 +188,8 @@ class MixturePath:
                 f"{options.owner}: {self.scope}; one pass over all columns takes about "
                 f"{bound.scan_seconds(self.labeled):.2g} s; a fit makes 10 to 40 passes"
             )
-        scale = options.formulation.scales(bound, self.labeled, sample.weight, options.column_scale)
-        self.scale = np.where(np.tile(centers.is_center, n_kernels), scale, np.inf)
+        make: Any = PartitionedColumns if isinstance(bound, PartitionedLibrary) else ScaledColumns
+        self.columns = make(bound, centers, options.formulation, options.column_scale)
         self.masters: list[Master] = []
         self.place = (0, 1)
 
@@ -190,7 +202,7 @@ class MixturePath:
         out = np.tile([result.intercept for result in results], (len(self.labeled), 1))
         for k, result in enumerate(results):
             used = result.x != 0
-            out[:, k] += self._fetch(result.columns[used]) @ result.x[used]
+            out[:, k] += self.columns.fetch(result.columns[used]) @ result.x[used]
         return out
 
     def solve_columns(self, problems: Sequence[MarginRows]) -> list[ColumnResult]:
@@ -199,14 +211,15 @@ class MixturePath:
         options, curve = self.options, None
         callback: Any = number_problem(options.callback, *self.place)
         if self.validation is not None:
-            callback = curve = ValidationCurve(self.bound, self.validation, self._means, self.scale, callback)
+            columns: Any = self.columns
+            callback = curve = ValidationCurve(columns.bound, self.validation, columns.means, columns.scale, callback)
         with follow_fit(options.verbose, options.owner, callback, _describe_round, max_time=options.max_time) as hook:
             try:
                 results = generate_columns(
                     self.masters,
-                    self._price,
-                    self._fetch,
-                    strata=None if options.pricing == "full" else self._strata,
+                    self.columns.price,
+                    self.columns.fetch,
+                    strata=None if options.pricing == "full" else self.columns.strata,
                     pool_size=self.bound.pool_size(len(self.labeled)),
                     tol=options.tol,
                     max_columns=options.max_columns,
@@ -221,7 +234,7 @@ class MixturePath:
                 ) from error
         if curve is not None:
             seconds = np.inf if options.max_time is None else SETTLING_SHARE * options.max_time
-            curve.replace_best([exact_solution(*best, self._fetch, seconds) for best in curve.best])
+            curve.replace_best([exact_solution(*best, self.columns.fetch, seconds) for best in curve.best])
             results = curve.best_results(results)
         return results
 
@@ -233,33 +246,8 @@ class MixturePath:
             return
         formulation, scaled_diagonals = self.options.formulation, np.empty(0)
         if formulation.penalty == "rkhs":
-            scaled_diagonals = diagonals(self.bound, self.labeled) / self.scale[:: self.bound.n_rows, None]
+            scaled_diagonals = self.columns.scaled_diagonals
         self.masters = [formulation.master(rows, self.options.tol, scaled_diagonals) for rows in problems]
-
-    def _price(self, V: np.ndarray, stratum: Any) -> Iterator[tuple[slice | np.ndarray, np.ndarray]]:
-        """Walk the scores of the scaled columns of a stratum."""
-        order, rows = (None, None) if stratum is None else stratum
-        centered = self.options.formulation.centered
-        for columns, scores in self.bound.scores(V, self.labeled, order, centers=rows, centered=centered):
-            yield columns, scores / self.scale[columns, None]
-
-    def _fetch(self, columns: np.ndarray) -> np.ndarray:
-        """Return scaled columns."""
-        K = self.bound.columns(columns, self.labeled)
-        return (K - K.mean(axis=0) if self.options.formulation.centered else K) / self.scale[columns]
-
-    def _means(self, columns: np.ndarray) -> np.ndarray:
-        """Return what the problems subtract from these columns."""
-        if not self.options.formulation.centered:
-            return np.zeros(len(columns))
-        return self.bound.columns(columns, self.labeled).mean(axis=0)
-
-    def _strata(self, errors: np.ndarray) -> list[tuple[list[int], np.ndarray]]:
-        """Return the strata of pricing: columns at rows that miss their margin first, cheapest kernels first."""
-        at_errors = np.zeros(self.bound.n_rows, dtype=bool)
-        at_errors[self.labeled[errors]] = True
-        parts = [np.flatnonzero(at_errors), np.flatnonzero(~at_errors)]
-        return [([p], rows) for rows in parts if len(rows) for p in self.bound.order]
 
     def _assemble(self, results: Sequence[ColumnResult], problems: Sequence[MarginRows]) -> MixtureFit:
         """Turn the problems' coefficients into one expansion over the union of their columns."""
@@ -269,12 +257,12 @@ class MixturePath:
         for k, result in enumerate(results):
             used = result.x != 0
             penalized[np.searchsorted(columns, result.columns[used]), k] = result.x[used]
-        coef = penalized / self.scale[columns, None]
-        intercept = np.array([result.intercept for result in results]) - self._means(columns) @ coef
-        expansion = KernelExpansion.from_columns(bound, columns, coef, intercept, sample.kept)
-        penalties = self.options.formulation.penalties(bound, columns, penalized, self.scale[columns])
-        dual = np.zeros((sample.n_given, len(results)))
-        dual[sample.kept[self.labeled]] = np.column_stack([result.signed_dual for result in results])
+        coef = penalized / self.columns.scales(columns)[:, None]
+        intercept = np.array([result.intercept for result in results]) - self.columns.means(columns) @ coef
+        expansion = self.columns.expand(columns, coef, intercept)
+        penalties = self.columns.penalties(columns, penalized)
+        dual = np.zeros((sample.n_rows, len(results)))
+        dual[self.labeled] = np.column_stack([result.signed_dual for result in results])
         f = expansion(sample.X[self.labeled])
         certified, rho = [], np.zeros(len(results))
         for k, (result, rows) in enumerate(zip(results, problems, strict=True)):
@@ -290,8 +278,8 @@ class MixturePath:
             kernel_usage=kernel_usage(expansion, bound, penalties.sum(axis=1)),
             n_columns=len(columns),
             n_evaluations=expansion.n_evaluations,
-            candidates=sample.kept[self.centers.is_center],
-            dual_coef=dual,
+            candidates=self.columns.candidates,
+            dual_coef=sample.spread(dual),
             objective=outcome.objective,
             certificate=outcome.certificate,
             status=outcome.status,
@@ -318,7 +306,9 @@ def _describe_round(state: FitState) -> str:
     )
 
 
-def kernel_usage(expansion: KernelExpansion, library: BoundLibrary, penalties: np.ndarray) -> Records:
+def kernel_usage(
+    expansion: KernelExpansion, library: BoundLibrary | PartitionedLibrary, penalties: np.ndarray
+) -> Records:
     """Return one record a kernel: name, source, columns in use and share of the norm.
 
     Parameters

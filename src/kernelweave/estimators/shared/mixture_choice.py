@@ -14,6 +14,7 @@ import numpy as np
 
 from ...kernels.base import ALL
 from ...kernels.bound_library import BoundLibrary
+from ...kernels.partitioned import PartitionedLibrary
 from ...parameters import POSITIVE, one_of
 from ...solvers.columns.masters import Master
 from .fold_choice import Folds, choose_candidate, clearly_better, split_labeled, tabulate_losses
@@ -103,17 +104,24 @@ def cost_grid(penalty: Penalty, problem: ClassProblem | NumberProblem) -> tuple[
 def _draw_columns(columns: BoundColumns, rows: np.ndarray, cache_size: float) -> BoundColumns:
     """Leave out labelled rows that take no part, by their places, and most centres where there are many."""
     bound, centers = columns.bound, columns.centers
+    n_others, rng = max(0, MAX_CHOICE_CENTERS - len(rows)), np.random.default_rng(SEED)
+    if isinstance(bound, PartitionedLibrary) and columns.partitions is not None:
+        drawn = columns.partitions.gather(columns.partitions.draw_unlabeled(n_others, rng))
+        part = bound.at(drawn.X, cache_size)
+        everywhere = replace(centers, sample=drawn, is_center=np.ones(drawn.n_rows, dtype=bool))
+        return _draw_columns(BoundColumns(columns.library, part, everywhere), rows, cache_size)
     labels = centers.sample.partition
     keep = np.zeros(centers.sample.n_rows, dtype=bool)
     keep[labels.unlabeled] = True
-    if len(labels.unlabeled) > MAX_CHOICE_CENTERS - len(rows):
-        shuffled = np.random.default_rng(SEED).permutation(labels.unlabeled)
-        keep[shuffled[max(0, MAX_CHOICE_CENTERS - len(rows)) :]] = False
+    if len(labels.unlabeled) > n_others:
+        keep[labels.unlabeled] = False
+        keep[labels.unlabeled[rng.choice(len(labels.unlabeled), n_others, replace=False)]] = True
     keep[labels.labeled[rows]] = True
     if keep.all():
         return columns
     kernels, kept = [kernel.restrict(np.flatnonzero(keep)) for kernel in bound.kernels], centers.sample.restrict(keep)
-    part = BoundLibrary(kernels, bound.entries, bound.order, n_features=bound.n_features, cache_size=cache_size)
+    n_features = centers.sample.X.shape[1]
+    part = BoundLibrary(kernels, bound.entries, bound.order, n_features=n_features, cache_size=cache_size)
     return replace(columns, bound=part, centers=replace(centers, sample=kept, is_center=centers.is_center[keep]))
 
 

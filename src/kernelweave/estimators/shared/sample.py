@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 from scipy.sparse import issparse
 from sklearn.utils.validation import _check_sample_weight
 
+from ...distributed.rows import PartitionedRows
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.library import KernelLibrary
 from ...labels import Partition
@@ -94,8 +96,13 @@ class Sample:
         kept = self.partition.restrict(keep)
         return replace(self, X=self.X[keep], weight=self.weight[keep], partition=kept, kept=self.kept[keep])
 
-    def spread(self, values: np.ndarray) -> np.ndarray:
-        """Return values of the rows that take part as values of all rows given; zero at the others."""
+    def spread(self, values: np.ndarray) -> Any:
+        """Return values of the rows that take part as values of all rows given; zero at the others.
+
+        Where rows are partitioned these are a lazy Dask array.
+        """
+        if isinstance(self.rows.X, PartitionedRows):
+            return self.rows.X.spread(self.kept, values)
         out = np.zeros((self.n_given, *values.shape[1:]))
         out[self.kept] = values
         return out
@@ -111,6 +118,17 @@ def read_sample(rows: Rows, partition: Any, sample_weight: Any = None) -> Sample
     if not weight.any():
         raise ValueError("All sample weights are zero; some labelled rows need a positive weight.")
     return Sample(rows.X, weight, partition, np.arange(n_rows), rows, partition).restrict(weight > 0)
+
+
+def join_unlabeled(rows: Rows, partition: Any, sample_weight: Any, others: Rows) -> Sample:
+    """Return the sample of rows with their labels, followed by others without; the weight of these is 1."""
+    n_rows, n_others = rows.X.shape[0], others.X.shape[0]
+    X = sparse.vstack([rows.X, others.X], format="csr") if issparse(rows.X) else np.concatenate([rows.X, others.X])
+    unlabeled = np.concatenate([partition.unlabeled, np.arange(n_rows, n_rows + n_others)])
+    weight = None
+    if sample_weight is not None:
+        weight = np.concatenate([_check_sample_weight(sample_weight, rows.X, dtype=np.float64), np.ones(n_others)])
+    return read_sample(replace(rows, X=X), replace(partition, unlabeled=unlabeled), weight)
 
 
 def bind(library: KernelLibrary, sample: Sample, rng: np.random.Generator, cache_size: float = 0.0) -> BoundLibrary:

@@ -1,0 +1,1 @@
+"""Rows beyond one process: the one room that imports Dask."""

@@ -1,0 +1,323 @@
+"""Partitioned rows at the border of a fit: Dask collections are checked where they are, and labels come to the caller.
+
+What a fit keeps in memory are the labelled rows and rows that it draws by their numbers; so the same rows in other
+partitions, or in memory, give the same fit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...distributed.rows import PartitionedRows, compute, inspect_blocks, is_partitioned, join_rows, read_blocks
+from ...kernels.partitioned import MAX_BOUND_ROWS, SEED
+from ...labels import Partition, TargetPartition, is_unlabeled, partition, partition_targets, refuse_no_label
+from .sample import Rows, Sample
+
+MAX_LABELED = 1_000_000  # rows whose labels, and features, come to the caller
+MAX_SEARCH_ROWS = 10_000  # that a search sees of many rows: twice as many took twice as long, for nothing
+MAX_DISTINCT = 10_000  # values of y, markers among them
+
+
+@dataclass(frozen=True, eq=False)
+class GivenLabels:
+    """The labelled rows by their numbers among all rows, and their labels; as a `Partition` that names no others."""
+
+    labeled: np.ndarray
+    labels: np.ndarray
+    n_unlabeled: int
+
+
+@dataclass(frozen=True, eq=False)
+class PartitionedSample:
+    """Rows in partitions, of which some are labelled.
+
+    Attributes
+    ----------
+    rows : Rows
+        Whose ``X`` are `PartitionedRows`.
+    labeled : ndarray of shape (n_labeled,)
+        Numbers of the labelled rows, ascending.
+    partition : Partition or TargetPartition
+        Of the labelled rows alone, in this order.
+    """
+
+    rows: Rows
+    labeled: np.ndarray
+    partition: Partition | TargetPartition
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows there are."""
+        return int(self.rows.X.shape[0])
+
+    def gather(self, others: np.ndarray) -> Sample:
+        """Return the labelled rows, and other rows by their numbers, as a sample in memory."""
+        numbers = np.union1d(self.labeled, others)
+        is_labeled = np.isin(numbers, self.labeled)
+        labeled, unlabeled = np.flatnonzero(is_labeled), np.flatnonzero(~is_labeled)
+        if isinstance(self.partition, Partition):
+            classes: Any = Partition(labeled, unlabeled, self.partition.classes, self.partition.codes)
+        else:
+            classes = TargetPartition(labeled, unlabeled, self.partition.targets)
+        given = GivenLabels(self.labeled, self.partition.labels, self.n_rows - len(self.labeled))
+        return Sample(self.rows.X[numbers], np.ones(len(numbers)), classes, numbers, self.rows, given)
+
+    def draw_unlabeled(self, n_drawn: int, rng: np.random.Generator) -> np.ndarray:
+        """Return the numbers of unlabelled rows, drawn without replacement."""
+        n_unlabeled = self.n_rows - len(self.labeled)
+        ranks = rng.choice(n_unlabeled, min(n_drawn, n_unlabeled), replace=False)
+        # The unlabelled row of rank r comes after as many labelled rows as have at most r unlabelled ones before.
+        return ranks + np.searchsorted(self.labeled - np.arange(len(self.labeled)), ranks, side="right")
+
+
+def bring_to_memory(given: Sample | PartitionedSample) -> tuple[Sample, PartitionedSample | None]:
+    """Return rows in memory, and the partitioned ones where these are too many: then the first are labelled ones."""
+    if isinstance(given, Sample):
+        return given, None
+    if given.n_rows <= MAX_BOUND_ROWS:
+        return given.gather(np.arange(given.n_rows)), None
+    return given.gather(given.labeled), given
+
+
+def draw_to_memory(given: Sample | PartitionedSample) -> Sample:
+    """Return rows in memory; of many partitioned ones the labelled ones, and others drawn at random."""
+    if isinstance(given, Sample):
+        return given
+    if given.n_rows <= MAX_BOUND_ROWS:
+        return given.gather(np.arange(given.n_rows))
+    n_others = max(0, MAX_SEARCH_ROWS - len(given.labeled))
+    return given.gather(given.draw_unlabeled(n_others, np.random.default_rng(SEED)))
+
+
+@dataclass(frozen=True)
+class LabelRule:
+    """How the labels of partitioned rows are read.
+
+    Attributes
+    ----------
+    target : {"classes", "numbers", "auto"}
+        ``"auto"``: numbers where they are continuous or have several columns.
+    unlabeled : "auto", None or marker
+        Of classes, as in :func:`kernelweave.labels.partition`.
+    several : bool
+        Whether numbers may have several columns.
+    """
+
+    target: str = "classes"
+    unlabeled: Any = "auto"
+    several: bool = False
+
+    def read(self, labels: np.ndarray, numbers: bool) -> Partition | TargetPartition:
+        """Return the partition of labelled rows alone."""
+        return partition_targets(labels, several=self.several) if numbers else partition(labels, unlabeled=None)
+
+
+def read_partitioned(
+    owner: str, X: Any, y: Any, sample_weight: Any, X_unlabeled: Any, rule: LabelRule, dtypes: tuple[str, ...]
+) -> PartitionedSample:
+    """Check partitioned rows and read their labels.
+
+    Parameters
+    ----------
+    owner : str
+        The estimator, for messages.
+    X : Dask array or frame; an array in memory where ``X_unlabeled`` is given
+    y : aligned Dask array or series; an array in memory where ``X_unlabeled`` is given
+    sample_weight : None
+        Others are refused.
+    X_unlabeled : Dask array or frame, optional
+        Rows without labels, which follow those of ``X``.
+    rule : LabelRule
+    dtypes : tuple of str
+        The types of numbers that are taken as they come; others become the first.
+    """
+    if sample_weight is not None:
+        raise ValueError(
+            f"{owner} takes no sample_weight with rows in Dask collections. Leave it out, or draw rows by their "
+            "weights first."
+        )
+    if X_unlabeled is not None:
+        return _with_labeled_rows(owner, X, y, read_rows(X_unlabeled, dtypes), rule)
+    if not is_partitioned(y):
+        raise TypeError(
+            f"X is a Dask collection, but y is of type {type(y).__name__}. Pass y as an aligned Dask array or series, "
+            "or the labelled rows alone: fit(X_labeled, y, X_unlabeled=X)."
+        )
+    rows = read_rows(X, dtypes)
+    column = _read_column(y, rows.X)
+    numbers, marked = _find_markers(column.reduce(_find_distinct, _join_distinct), rule)
+    found = column.reduce(_take_labels, _join_labels, marked)
+    labeled, labels = (np.empty(0, dtype=np.int64), np.empty(0)) if found is None else found
+    refuse_no_label(len(labeled), len(rows.X))
+    _refuse_many(owner, len(labeled))
+    return PartitionedSample(rows, labeled, rule.read(labels, numbers))
+
+
+def read_rows(X: Any, dtypes: tuple[str, ...]) -> Rows:
+    """Return the rows of a Dask array or frame, checked where they are."""
+    names = None
+    if hasattr(X, "columns"):
+        names = np.array([str(name) for name in X.columns], dtype=object)
+        n_columns: int = len(names)
+    else:
+        if X.ndim != 2:
+            raise ValueError(f"X must have rows and columns; got a Dask array of {X.ndim} dimensions.")
+        n_columns = int(X.shape[1])
+    blocks, _ = read_blocks(X, partial(_as_floats, n_columns=n_columns))
+    checked = inspect_blocks(blocks, _check_block)
+    n_bad, lengths = sum(bad for _, bad, _ in checked), [length for length, _, _ in checked]
+    if n_bad:
+        raise ValueError(
+            f"Input X contains NaN or infinity in {n_bad:,} values of its partitions. Impute or drop these rows first, "
+            "for example with X.map_partitions or X.map_blocks."
+        )
+    if not sum(lengths):
+        raise ValueError("X has no rows: all its partitions are empty.")
+    found = {name for length, _, name in checked if length}
+    dtype = found.pop() if len(found) == 1 else "float64"
+    rows = PartitionedRows(blocks, lengths, n_columns, dtype)
+    if found or dtype not in dtypes:
+        rows = rows.convert(_as_double, n_columns, np.float64)
+    return Rows(rows, names, dtypes)
+
+
+def collect_rows(X: Any, owner: str) -> Any:
+    """Bring all rows of a Dask collection, which are labelled, to memory; refuse very many."""
+    blocks, _ = read_blocks(X, len)
+    _refuse_many(owner, sum(inspect_blocks(blocks, int)))
+    return compute([X])[0]
+
+
+def _with_labeled_rows(owner: str, X: Any, y: Any, others: Rows, rule: LabelRule) -> PartitionedSample:
+    if is_partitioned(X) or is_partitioned(y):
+        raise TypeError(
+            "With X_unlabeled, X and y are the labelled rows in memory; got Dask collections. Pass X and y alone if "
+            "they hold labelled and unlabelled rows."
+        )
+    if others.feature_names is not None and hasattr(X, "columns"):
+        named, expected = [str(name) for name in X.columns], others.feature_names.tolist()
+        if named != expected:
+            raise ValueError(
+                f"X has the columns {named[:5]} and X_unlabeled {expected[:5]}; both need the same, in the same order."
+            )
+    own = _as_floats(X, n_columns=others.X.shape[1])
+    if len(own) and _check_block(own)[1]:
+        raise ValueError("Input X contains NaN or infinity. Impute or drop these rows first.")
+    if len(own) != len(y):
+        raise ValueError(f"X has {len(own)} rows but y has {len(y)}; they must have the same length.")
+    labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
+    numbers, marked = _find_markers(_find_distinct(labels, 0), rule)
+    found = _take_labels(labels, 0, marked)
+    labeled, values = (np.empty(0, dtype=np.int64), np.empty(0)) if found is None else found
+    refuse_no_label(len(labeled), len(own))
+    _refuse_many(owner, len(labeled))
+    rows = replace(others, X=join_rows(own, others.X))
+    return PartitionedSample(rows, labeled, rule.read(values, numbers))
+
+
+def _read_column(y: Any, rows: PartitionedRows) -> PartitionedRows:
+    """Return y in the partitions of the rows."""
+    if hasattr(y, "chunks") and y.chunks[0] != tuple(rows.lengths.tolist()) and not np.isnan(y.shape[0]):
+        if y.shape[0] != len(rows):
+            raise ValueError(f"X has {len(rows)} rows but y has {y.shape[0]}; they must have the same length.")
+        y = y.rechunk({0: tuple(int(length) for length in rows.lengths)})
+    blocks, _ = read_blocks(y, np.asarray)
+    lengths = inspect_blocks(blocks, len)
+    if lengths != rows.lengths.tolist():
+        raise ValueError(
+            f"X has partitions of {_show(rows.lengths.tolist())} rows and y of {_show(lengths)}; they must be aligned. "
+            "Take both from one frame, or call compute_chunk_sizes() on both."
+        )
+    return PartitionedRows(blocks, lengths, None, object)
+
+
+def _show(lengths: list[int]) -> str:
+    return ", ".join(map(str, lengths[:5])) + (", ..." if len(lengths) > 5 else "")
+
+
+def _find_markers(summary: tuple[list[Any] | None, bool, bool], rule: LabelRule) -> tuple[bool, list[Any]]:
+    """Return whether y holds numbers, and the values that mark unlabelled rows beside those that are missing."""
+    values, any_missing, is_wide = summary
+    is_open = rule.target == "auto"
+    if rule.target == "numbers" or (is_open and (is_wide or values is None or any(map(_is_fraction, values)))):
+        return True, []
+    if values is None:
+        raise ValueError(
+            f"y has more than {MAX_DISTINCT:,} distinct values. A classifier needs classes; use a regressor, or bin y "
+            "into classes."
+        )
+    example = np.empty(len(values) + any_missing, dtype=object)
+    example[: len(values)] = values
+    mask = is_unlabeled(example, unlabeled=rule.unlabeled)[: len(values)]
+    return False, [value for value, is_marker in zip(values, mask, strict=True) if is_marker]
+
+
+def _is_fraction(value: Any) -> bool:
+    return isinstance(value, float) and value != int(value)
+
+
+def _refuse_many(owner: str, n_labeled: int) -> None:
+    if n_labeled > MAX_LABELED:
+        raise ValueError(
+            f"{n_labeled:,} rows are labelled; {owner} keeps labelled rows in memory, and takes up to {MAX_LABELED:,} "
+            "of them from Dask collections. Draw some of them, and pass the others as unlabelled."
+        )
+
+
+def _as_floats(block: Any, n_columns: int) -> np.ndarray:
+    values = block.to_numpy() if hasattr(block, "to_numpy") else np.asarray(block)
+    if values.ndim != 2 or values.shape[1] != n_columns:
+        raise ValueError(f"A partition of X has the shape {values.shape}; expected {n_columns} columns.")
+    if values.dtype.kind not in "biuf":
+        try:
+            values = values.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise ValueError(f"X holds values that are not numbers: {error}. Encode them first.") from None
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def _as_double(block: np.ndarray) -> np.ndarray:
+    return block.astype(np.float64, copy=False)
+
+
+def _check_block(block: np.ndarray) -> tuple[int, int, str]:
+    """Return how many rows a block has, how many of its values are not finite, and their type."""
+    if np.isfinite(block.sum(dtype=np.float64)):
+        return len(block), 0, block.dtype.name
+    return len(block), int(block.size - np.isfinite(block).sum()), block.dtype.name
+
+
+def _find_distinct(block: np.ndarray, first: int) -> tuple[list[Any] | None, bool, bool]:
+    """Return the distinct values of a block, None if too many; whether some are missing; whether y has columns."""
+    is_wide = block.ndim == 2 and block.shape[1] > 1
+    column = block.reshape(len(block), -1)[:, 0]
+    missing = is_unlabeled(column, unlabeled=None)
+    present = column[~missing]
+    distinct = np.unique(present).tolist() if present.dtype != object else list(dict.fromkeys(present.tolist()))
+    return (distinct if len(distinct) <= MAX_DISTINCT else None), bool(missing.any()), is_wide
+
+
+def _join_distinct(left: Any, right: Any) -> tuple[list[Any] | None, bool, bool]:
+    joined = None
+    if left[0] is not None and right[0] is not None:
+        joined = list(dict.fromkeys([*left[0], *right[0]]))
+        joined = joined if len(joined) <= MAX_DISTINCT else None
+    return joined, left[1] or right[1], left[2] or right[2]
+
+
+def _take_labels(block: np.ndarray, first: int, marked: list[Any]) -> tuple[np.ndarray, np.ndarray] | None:
+    missing = is_unlabeled(block if block.ndim == 1 else block[:, 0], unlabeled=None)
+    if len(marked):
+        missing |= np.isin(block, marked) if block.dtype != object else np.array([value in marked for value in block])
+    rows = np.flatnonzero(~missing)
+    return (first + rows, block[rows]) if len(rows) else None
+
+
+def _join_labels(left: Any, right: Any) -> Any:
+    if left is None or right is None:
+        return left if right is None else right
+    return np.concatenate([left[0], right[0]]), np.concatenate([left[1], right[1]])

@@ -1,0 +1,44 @@
+"""Predictions of Dask collections are lazy, and those of arrays."""
+
+import numpy as np
+import pytest
+from checks.partitions import as_array, as_frame, problem
+
+from kernelweave.distributed.lazy import lazy_on_blocks, map_rows
+
+X, y, _ = problem(60)
+
+
+class Doubling:
+    """Answers with one number, or a row, for each row."""
+
+    n_calls = 0
+
+    @lazy_on_blocks
+    def predict(self, X, wide=False, factor=2):
+        self.n_calls += 1
+        values = factor * np.asarray(X, dtype=float)
+        return values if wide else values.sum(axis=1)
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("n_partitions", [1, 7])
+def test_answers_are_those_of_the_rows_in_memory(n_partitions, known):
+    model, rows = Doubling(), as_array(X, n_partitions, known=known)
+    lazy = model.predict(rows)
+    assert model.n_calls == 1  # the row that tells the shape
+    np.testing.assert_allclose(lazy.compute(), model.predict(X))
+    np.testing.assert_allclose(model.predict(rows, wide=True).compute(), 2 * X)
+    np.testing.assert_allclose(model.predict(rows, True).compute(), 2 * X)
+    np.testing.assert_allclose(model.predict(rows, True, factor=3).compute(), 3 * X)
+
+
+def test_frames_keep_their_columns():
+    frame = as_frame(X, y, 7)[["x0", "x1"]]
+    lazy = map_rows(lambda block: block["x1"].to_numpy(), frame)
+    np.testing.assert_allclose(lazy.compute(), X[:, 1])
+
+
+def test_rows_need_two_dimensions():
+    with pytest.raises(ValueError, match="Expected rows of a 2D Dask array; got 1 dimension"):
+        Doubling().predict(as_array(y, 2))

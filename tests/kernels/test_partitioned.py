@@ -1,0 +1,120 @@
+"""Kernels at partitioned rows learn what they learn in memory, and answer with the columns that decide."""
+
+import numpy as np
+import pytest
+from checks.partitions import as_array, problem
+
+from kernelweave import (
+    RBF,
+    ForestKernel,
+    KernelLibrary,
+    Linear,
+    ManifoldKernel,
+    Normalized,
+    OnColumns,
+    Polynomial,
+    Preprocessed,
+)
+from kernelweave.distributed.rows import PartitionedRows, inspect_blocks, read_blocks
+from kernelweave.kernels import partitioned as module
+from kernelweave.kernels.partitioned import PartitionedLibrary, bind_partitioned, draw_rows, fit_formula
+from kernelweave.kernels.scaling import ColumnScaler
+
+X = 3.0 + problem(300)[0]
+FORMULAS = {
+    "linear": Linear(),
+    "mean": RBF(),
+    "median": RBF("median", multiple=2.0),
+    "scale": RBF("scale"),
+    "sum": RBF() + 2.0 * Polynomial(),
+    "product": RBF() * Linear(),
+    "normalized": Normalized(Polynomial(degree=3)),
+    "columns": OnColumns(RBF(), [0, 2]),
+}
+
+
+def rows_of(values=X, n_partitions=7):
+    blocks, _ = read_blocks(as_array(values, n_partitions), np.asarray)
+    return PartitionedRows(blocks, inspect_blocks(blocks, len), values.shape[1], values.dtype)
+
+
+@pytest.mark.parametrize("n_partitions", [1, 7, 64])
+@pytest.mark.parametrize("name", FORMULAS)
+def test_widths_are_those_of_all_rows(name, n_partitions, monkeypatch):
+    monkeypatch.setattr(module, "MAX_BOUND_ROWS", 40)
+    library = KernelLibrary([FORMULAS[name]])
+    [bound] = bind_partitioned(library, rows_of(n_partitions=n_partitions), np.random.default_rng(0))
+    expected = library.bind(X, np.random.default_rng(0)).kernels[0]
+    np.testing.assert_allclose(bound.tied_to(X[:9]).against(X), expected.against(X, np.arange(9)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [ForestKernel(n_trees=5), Preprocessed(ColumnScaler(), RBF())], ids=repr)
+def test_what_is_more_than_widths_is_learned_from_drawn_rows(kernel, monkeypatch):
+    rows = rows_of()
+    assert fit_formula(kernel, rows, np.random.default_rng(0)) is None
+    [bound] = bind_partitioned(KernelLibrary([kernel]), rows, np.random.default_rng(0))
+    expected = KernelLibrary([kernel]).bind(X, np.random.default_rng(0)).kernels[0]  # all rows are drawn
+    np.testing.assert_allclose(bound.tied_to(X[:9]).against(X), expected.against(X, np.arange(9)), rtol=1e-12)
+    monkeypatch.setattr(module, "MAX_BOUND_ROWS", 40)
+    drawn = draw_rows(rows_of())
+    assert drawn.shape == (40, X.shape[1])
+    np.testing.assert_array_equal(drawn, draw_rows(rows_of(n_partitions=3)))
+
+
+def test_kernels_that_follow_a_graph_are_refused():
+    with pytest.raises(ValueError, match=r"follows a graph of all rows, of which there are 300 in partitions"):
+        bind_partitioned(KernelLibrary([ManifoldKernel(RBF())]), rows_of(), np.random.default_rng(0))
+
+
+def library_of(n_partitions, n_known=25):
+    library = KernelLibrary([Linear(), RBF(), RBF(multiple=4.0)])
+    kernels = bind_partitioned(library, rows_of(n_partitions=n_partitions), np.random.default_rng(0))
+    at_known = [kernel.tied_to(X[:n_known]) for kernel in kernels]
+    everywhere = library.bind(X, np.random.default_rng(0))
+    rows = rows_of(n_partitions=n_partitions)
+    return PartitionedLibrary(at_known, library.entries, library.order, rows), everywhere, np.arange(n_known)
+
+
+@pytest.mark.parametrize("n_partitions", [1, 7, 64])
+@pytest.mark.parametrize("centered", [False, True])
+def test_sizes_and_best_scores_are_those_of_all_columns(n_partitions, centered, monkeypatch):
+    monkeypatch.setattr(module, "MAX_BEST", 20)
+    bound, everywhere, known = library_of(n_partitions)
+    share, V = np.full(25, 1 / 25), np.random.default_rng(1).normal(size=(25, 2))
+    sizes = bound.measure(share, centered=centered)
+    expected = (everywhere.column_deviations if centered else everywhere.column_norms)(share, known)
+    rounding, largest = bound.largest(sizes)
+    np.testing.assert_allclose(largest, expected.reshape(3, -1).max(axis=1))
+    squares = bound.mean_squares(sizes, rounding, np.ones(3))
+    np.testing.assert_allclose(squares, np.square(expected.reshape(3, -1)).mean(axis=1))
+    floor = np.full(3, 1e-3)
+    columns, scores = bound.best_scores(V, sizes, rounding, floor, centered=centered, signed=False)
+    every = np.concatenate([part for _, part in everywhere.scores(V, known, centered=centered)])
+    every /= np.maximum(expected, 1e-3)[:, None]
+    np.testing.assert_allclose(scores, every[columns], atol=1e-9)
+    for k in range(2):
+        best = np.argsort(-np.abs(every[:, k]))[:20]
+        assert set(best) <= set(columns.tolist())
+
+
+def test_columns_are_evaluated_at_the_rows_in_memory_and_rows_are_fetched_once():
+    bound, everywhere, known = library_of(7)
+    columns = np.array([3, 310, 299, 899])
+    np.testing.assert_allclose(bound.values(columns), everywhere.columns(columns, known))
+    bound.rows = None  # nothing is asked for again
+    np.testing.assert_allclose(bound.values(columns[:2]), everywhere.columns(columns[:2], known))
+    expected = everywhere.kernels[0].block(np.arange(5), np.array([2]))
+    np.testing.assert_allclose(bound.at(X[:5]).columns(np.array([2])), expected)
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_values_of_several_kernels_at_once_are_those_of_each(dtype):
+    rows, others = X[:40].astype(dtype), X[40:60].astype(dtype)
+    recipes = [RBF(0.1), Linear(), RBF(0.2), RBF(1e-30), Polynomial()]
+    kernels = [recipe.bind(rows, np.random.default_rng(0)) for recipe in recipes]
+    kernels.append(RBF(0.3).bind(others, np.random.default_rng(0)))  # tied to other rows
+    scratch = module.Scratch()
+    for part in (X[60:100].astype(dtype), X[100:130].astype(dtype)):
+        for kernel, values in zip(kernels, module.evaluate_all(kernels, part, scratch), strict=True):
+            assert values.dtype == kernel.against(part).dtype
+            np.testing.assert_allclose(values, kernel.against(part), rtol=10 * np.finfo(dtype).eps)
