@@ -23,6 +23,7 @@ from sklearn.datasets import make_classification
 from kernelweave import AutoKernelClassifier
 from kernelweave.estimators.auto.candidates import configure, read_candidates
 from kernelweave.model_selection.semi_supervised import takes_unlabeled
+from kernelweave.solvers.compiling import compile_at_once
 
 HERE = Path(__file__).parent
 N_ROWS, N_COLUMNS, N_LABELS = 2000, 50, 100
@@ -59,6 +60,7 @@ def main():
     warnings.simplefilter("ignore")
     X, y, labeled = table()
     few = np.r_[labeled, np.arange(200)]
+    compile_at_once()
     AutoKernelClassifier("kernels", n_repeats=1, random_state=0).fit(X[few], y[few])
     alone, whole, leaderboard = measure(X, y, labeled)
     total = sum(alone.values())

@@ -25,6 +25,7 @@ import numpy as np
 import sklearn
 from sklearn.metrics import euclidean_distances
 
+from kernelweave.solvers.compiling import compile_at_once
 from kernelweave.solvers.machines import kernel_weights
 from kernelweave.solvers.machines.kernel_stack import KernelStack
 from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
@@ -136,6 +137,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--no-save", action="store_true")
     options = parser.parse_args()
+    compile_at_once()
     compare(60, 10, 1, 1.0)  # compiles
     records = [compare(n, n_kernels, options.repeats, options.seconds) for n in SIZES for n_kernels in COUNTS]
     text = table(records)

@@ -28,6 +28,7 @@ from solvers import SOLVERS
 
 from kernelweave.solvers.columns.loop import generate_columns
 from kernelweave.solvers.columns.qp_masters import QPMaster
+from kernelweave.solvers.compiling import compile_at_once
 from kernelweave.solvers.margin import classification_rows
 
 HERE = Path(__file__).parent
@@ -145,6 +146,7 @@ def main():
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     K, y = columns()
+    compile_at_once()
     ours(K[:, :20], classification_rows(y, np.ones(N_ROWS)), FORMS["free offset"])  # compiles
     records = [
         record

@@ -29,6 +29,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 from sklearn.metrics import euclidean_distances
 
+from kernelweave.solvers.compiling import compile_at_once
 from kernelweave.solvers.discriminant.joint_lmi import solve_joint_lmi
 from kernelweave.solvers.discriminant.matrix_fractional import class_indicator, solve_matrix_fractional
 
@@ -258,6 +259,7 @@ def main():
         weights, seconds = by_cvxopt(*case) if solver == "CVXOPT" else by_cvxpy(solver, *case)
         print(json.dumps({"weights": weights.tolist(), "seconds": seconds}))
         return
+    compile_at_once()
     solve_joint_lmi(*problem(30), ridge=None)  # compiles
     grown = [record for m in SIZES for record in as_size_grows(m, options.repeats)]
     compared = [record for m in PEER_SIZES for record in against_peers(m, options.repeats, options.limit)]

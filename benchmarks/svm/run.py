@@ -25,6 +25,7 @@ import sklearn
 from sklearn.metrics import euclidean_distances
 from sklearn.svm import SVC
 
+from kernelweave.solvers.compiling import compile_at_once
 from kernelweave.solvers.machines import smo
 
 HERE = Path(__file__).parent
@@ -116,6 +117,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--no-save", action="store_true")
     options = parser.parse_args()
+    compile_at_once()
     ours(np.eye(20), np.repeat([1.0, -1.0], 10), 1.0, 1e-9)  # compiles
     records = [record for n in SIZES for record in compare(n, options.repeats)]
     text = table(records)
