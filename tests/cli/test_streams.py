@@ -21,7 +21,8 @@ from kernelweave.cli.errors import EXIT_CODES, NO_READER
 from kernelweave.errors import ErrorCode
 
 TESTS = Path(__file__).parents[1]
-ENCODINGS = ["latin-1", "cp1252", "cp437", "cp932", "ascii"]
+SLOW = pytest.mark.slow  # like the others of its kind, which are enough for every day
+ENCODINGS = ["latin-1", "cp932", "ascii", *(pytest.param(name, marks=SLOW) for name in ("cp1252", "cp437"))]
 TARGET, CLASSES, COLUMNS = "città", ["Zürich…", "東京☃ [/b]"], ["größe", "β <x>", "tag"]
 
 TARGETED = ["--target", TARGET, "--learner", "harmonic"]  # which is quick
@@ -146,7 +147,7 @@ def as_shown(text, encoding):
     return "".join(map(shown, text))
 
 
-@pytest.mark.parametrize("locale", ["C", "C.UTF-8"])
+@pytest.mark.parametrize("locale", ["C", pytest.param("C.UTF-8", marks=SLOW)])
 def test_names_that_the_locale_cannot_decode_are_those_of_the_files(locale, tmp_path, expected):
     table(tmp_path / "in.csv")
     name, model = b"caf\xe9 \xe2\x98\x83.csv", b"m\xe9.skops"
@@ -170,18 +171,21 @@ def test_names_that_the_locale_cannot_decode_are_those_of_the_files(locale, tmp_
 
 
 CONDITIONS = {  # of standard output, and of standard error
-    "output is closed": ("closed", "read"),
-    "errors are closed": ("read", "closed"),
     "both are closed": ("closed", "closed"),
-    "nobody reads the output": ("unread", "read"),
     "nobody reads anything": ("unread", "unread"),
     "errors are full": ("read", "full"),
     "output is full": ("full", "read"),
+    # marked slow from here on
+    "output is closed": ("closed", "read"),
+    "errors are closed": ("read", "closed"),
+    "nobody reads the output": ("unread", "read"),
 }
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full")
-@pytest.mark.parametrize("condition", CONDITIONS)
+@pytest.mark.parametrize(
+    "condition", [*list(CONDITIONS)[:4], *(pytest.param(name, marks=SLOW) for name in list(CONDITIONS)[4:])]
+)
 def test_whatever_becomes_of_the_streams_the_files_are_written(condition, tmp_path, expected):
     table(tmp_path / "in.csv")
     kinds = CONDITIONS[condition]

@@ -19,8 +19,8 @@ from kernelweave.labeling.table import is_empty, read_table, write_filled
 ODD = ["", "", "007", "1.10", "1e5", "NA", "None", "nan", " ", " x ", "a,b", "a;b", "a\tb", "a|b", "two\nlines", "\r\n"]
 ODD += ['say "hi"', '"', '""', '5" pipe', "'", "\\", "\\N", "é", "ü", "\u2028", "漢字", "😀", "=1+1", "#", "-", "True"]
 MARKS = {"utf-8": b"", "latin-1": b"", "utf-8-sig": b"", "utf-16-le": b"\xff\xfe", "utf-16-be": b"\xfe\xff"}
-# 300 examples of about 10 ms; the clock of a busy machine is no reason to fail.
-many = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+# 100 examples of about 30 ms; the clock of a busy machine is no reason to fail.
+many = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 
 def quote(text):

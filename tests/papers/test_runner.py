@@ -172,7 +172,7 @@ def test_an_interrupt_leaves_the_finished_lines(tmp_path):
     assert len(read_records(tmp_path / "tiny.jsonl")) == 3
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [1, pytest.param(2, marks=pytest.mark.slow)])
 def test_a_run_that_is_killed_at_random_ends_as_an_undisturbed_one(tmp_path, jobs):
     path = os.pathsep.join([str(ROOT / "tests"), str(ROOT / "src")])
     environment = os.environ | {"PYTHONPATH": path, "TINY_PAUSE": "0.05"}
