@@ -14,7 +14,6 @@ from kernelweave.distributed.rows import (
     is_partitioned,
     join_rows,
     read_blocks,
-    reduce_kept,
 )
 
 X = problem(200)[0]
@@ -43,20 +42,6 @@ def test_reductions_visit_blocks_with_rows_in_their_order(n_partitions):
     assert [first for first, _ in visited] == np.cumsum([0, *(length for _, length in visited)])[:-1].tolist()
     assert sum(length for _, length in visited) == len(X)
     assert all(length > 0 for _, length in visited)
-
-
-def _sum_above(block, first, limit):
-    return block[block > limit].sum()
-
-
-def test_what_is_kept_stays_with_its_block():
-    rows = partitioned(7)
-    state = rows.keep(_sum_above, 0.5)
-    assert state[0] is None  # a block without rows
-    total = reduce_kept(state, lambda kept, factor: factor * kept, operator.add, 2.0)
-    assert total == pytest.approx(2 * X[X > 0.5].sum())
-    with_kept = rows.reduce(lambda block, first, kept: kept - _sum_above(block, first, 0.5), operator.add, state=state)
-    assert with_kept == pytest.approx(0.0)
 
 
 def test_lazy_arrays_have_the_rows_of_the_blocks():

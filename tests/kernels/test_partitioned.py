@@ -17,6 +17,7 @@ from kernelweave import (
 )
 from kernelweave.distributed.rows import PartitionedRows, inspect_blocks, read_blocks
 from kernelweave.kernels import partitioned as module
+from kernelweave.kernels.bound_library import column_sizes
 from kernelweave.kernels.partitioned import PartitionedLibrary, bind_partitioned, draw_rows, fit_formula
 from kernelweave.kernels.scaling import ColumnScaler
 
@@ -80,15 +81,15 @@ def library_of(n_partitions, n_known=25):
 def test_sizes_and_best_scores_are_those_of_all_columns(n_partitions, centered, monkeypatch):
     monkeypatch.setattr(module, "MAX_BEST", 20)
     bound, everywhere, known = library_of(n_partitions)
-    share, V = np.full(25, 1 / 25), np.random.default_rng(1).normal(size=(25, 2))
-    sizes = bound.measure(share, centered=centered)
+    rng = np.random.default_rng(1)
+    share, V = rng.dirichlet(np.ones(25)), rng.normal(size=(25, 2))
     expected = (everywhere.column_deviations if centered else everywhere.column_norms)(share, known)
-    rounding, largest = bound.largest(sizes)
+    rounding, largest = bound.largest_sizes(share, centered=centered)
     np.testing.assert_allclose(largest, expected.reshape(3, -1).max(axis=1))
-    squares = bound.mean_squares(sizes, rounding, np.ones(3))
+    squares = bound.mean_squares(share, rounding, np.ones(3), centered=centered)
     np.testing.assert_allclose(squares, np.square(expected.reshape(3, -1)).mean(axis=1))
-    floor = np.full(3, 1e-3)
-    columns, scores = bound.best_scores(V, sizes, rounding, floor, centered=centered, signed=False)
+    scale = module.ColumnScale(share, centered, rounding, np.full(3, 1e-3))
+    columns, scores = bound.best_scores(V, scale, centered=centered, signed=False)
     every = np.concatenate([part for _, part in everywhere.scores(V, known, centered=centered)])
     every /= np.maximum(expected, 1e-3)[:, None]
     np.testing.assert_allclose(scores, every[columns], atol=1e-9)
@@ -118,3 +119,13 @@ def test_values_of_several_kernels_at_once_are_those_of_each(dtype):
         for kernel, values in zip(kernels, module.evaluate_all(kernels, part, scratch), strict=True):
             assert values.dtype == kernel.against(part).dtype
             np.testing.assert_allclose(values, kernel.against(part), rtol=10 * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+def test_sizes_of_rows_neither_overflow_nor_lose_their_digits(unit, shift):
+    values, share = (X[:7, :3] + shift) * unit, np.array([0.2, 0.3, 0.5])
+    found = module._row_sizes(values, share, values @ share, module.Scratch())
+    np.testing.assert_allclose(found, column_sizes(values.T, share, centered=True)[0], rtol=1e-12)
+    found = module._row_sizes(values, share, 0.0, module.Scratch())
+    np.testing.assert_allclose(found, column_sizes(values.T, share, centered=False)[0], rtol=1e-12)

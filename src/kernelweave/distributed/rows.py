@@ -80,7 +80,7 @@ class PartitionedRows:
         parts = [delayed(_take_rows)(self.blocks[k], distinct[place == k] - self.starts[k]) for k in np.unique(place)]
         return np.concatenate(compute(parts))[back]
 
-    def reduce(self, function: Callable[..., T], combine: Callable[[T, T], T], *args: Any, state: Any = None) -> T:
+    def reduce(self, function: Callable[..., T], combine: Callable[[T, T], T], *args: Any) -> T:
         """Return ``function(block, first_row, *args)`` of all blocks, combined pairwise in the order of the rows.
 
         Parameters
@@ -91,21 +91,8 @@ class PartitionedRows:
             ``combine(left, right)`` of two results; associative.
         *args
             What every block is told; sent once.
-        state : list, optional
-            Of :meth:`keep`: the function gets what was kept for its block after the first row.
         """
-        return _combine_tree(self._visit(function, args, state), combine)
-
-    def keep(self, function: Callable[..., Any], *args: Any) -> list[Any]:
-        """Compute ``function(block, first_row, *args)`` of all blocks and leave the results where they are."""
-        from dask.base import persist
-
-        kept = list(_guard(persist, *self._visit(function, args)))
-        _guard(_wait, kept)
-        state: list[Any] = [None] * len(self.blocks)
-        for k, part in zip(self._filled, kept, strict=True):
-            state[k] = part
-        return state
+        return _combine_tree(self._visit(function, args), combine)
 
     def map(self, function: Callable[..., Any], shape: tuple[int, ...], dtype: Any, *args: Any) -> Any:
         """Return the lazy Dask array of ``function(block, first_row, *args)``, of rows of this shape."""
@@ -142,23 +129,11 @@ class PartitionedRows:
             parts.append(array.from_delayed(part, (length, *tail), dtype=values.dtype))
         return array.concatenate(parts)
 
-    def _visit(self, function: Callable[..., Any], args: Sequence[Any], state: list[Any] | None = None) -> list[Any]:
+    def _visit(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
         delayed = _delayed()
         shared = [delayed(arg, traverse=False) for arg in args]
         call = delayed(function, pure=False)
-        parts = []
-        for k in self._filled:
-            kept = [] if state is None else [state[k]]
-            parts.append(call(self.blocks[k], int(self.starts[k]), *kept, *shared))
-        return parts
-
-
-def reduce_kept(state: list[Any], function: Callable[..., T], combine: Callable[[T, T], T], *args: Any) -> T:
-    """Return ``function(kept, *args)`` of all that :meth:`PartitionedRows.keep` left, combined as by ``reduce``."""
-    delayed = _delayed()
-    shared = [delayed(arg, traverse=False) for arg in args]
-    call = delayed(function, pure=False)
-    return _combine_tree([call(kept, *shared) for kept in state if kept is not None], combine)
+        return [call(self.blocks[k], int(self.starts[k]), *shared) for k in self._filled]
 
 
 def read_blocks(X: Any, convert: Callable[[Any], Any]) -> tuple[list[Any], list[float]]:
@@ -198,20 +173,6 @@ def _delayed() -> Any:
     except ImportError as error:
         raise ImportError(EXTRA) from error
     return delayed
-
-
-def _wait(kept: Sequence[Any]) -> None:
-    """Wait until what was left on the workers is there; Dask's threads have already computed it."""
-    try:
-        from distributed import futures_of, wait
-    except ImportError:
-        return
-    futures = futures_of(list(kept))
-    if futures:
-        wait(futures)
-        for future in futures:
-            if future.status != "finished":
-                future.result()  # raises what went wrong
 
 
 def _guard(run: Callable[..., T], *args: Any) -> T:

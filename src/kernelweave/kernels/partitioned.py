@@ -15,12 +15,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn import get_config
 
-from ..distributed.rows import PartitionedRows, reduce_kept
+from ..distributed.rows import PartitionedRows
 from .algebra import Product, Scaled, Sum
 from .bandwidth import squared_distances
 from .base import BLOCK_SHARE, BoundKernel, Kernel
@@ -33,6 +34,8 @@ from .wrappers import Normalized, OnColumns
 MAX_BOUND_ROWS = 20_000  # rows that transformers and forests learn from
 SEED = 0  # of the draw of these rows
 STRIP_BYTES = 2**20  # of kernel values, in double precision, that a block works on at a time: cache
+TINY_SQUARE = 1e-280  # far from underflow
+MIN_REMAINDER = 1e-3  # of a mean square less the square of a mean, with no more than three digits lost
 MAX_KNOWN_ROWS = 50_000  # centres that are kept in memory while a mixture is fitted
 MAX_BEST = 5000  # columns of large scores that a scan brings back for each problem: what a pool of them holds
 
@@ -167,8 +170,8 @@ class PartitionedLibrary:
             self._known = known, X
         return X[np.searchsorted(known, numbers)]
 
-    def measure(self, share: np.ndarray, *, centered: bool) -> list[Any]:
-        """Compute the sizes of all columns, and leave them where their rows are.
+    def largest_sizes(self, share: np.ndarray, *, centered: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return for each kernel the size up to which columns are constant but for rounding, and the largest size.
 
         Parameters
         ----------
@@ -177,87 +180,139 @@ class PartitionedLibrary:
         centered : bool
             Whether a size is a standard deviation, or a root of a mean square.
         """
-        return self.rows.keep(measure_block, self.kernels, share, centered)
+        return self.rows.reduce(find_largest_sizes, _combine_largest, self.kernels, share, centered)
 
-    def largest(self, sizes: list[Any]) -> tuple[np.ndarray, np.ndarray]:
-        """Return for each kernel the size up to which columns are constant but for rounding, and the largest size."""
-        return reduce_kept(sizes, _largest_sizes, _combine_largest)
-
-    def mean_squares(self, sizes: list[Any], least: np.ndarray, unit: np.ndarray) -> np.ndarray:
+    def mean_squares(self, share: np.ndarray, least: np.ndarray, unit: np.ndarray, *, centered: bool) -> np.ndarray:
         """Return for each kernel the mean square of the sizes above ``least``, in a unit."""
-        return reduce_kept(sizes, _square_sizes, np.add, least, unit) / self.n_rows
+        return self.rows.reduce(sum_squared_sizes, np.add, self.kernels, share, least, unit, centered) / self.n_rows
 
     def best_scores(
-        self,
-        V: np.ndarray,
-        sizes: list[Any] | None,
-        least: np.ndarray,
-        floor: np.ndarray,
-        *,
-        centered: bool,
-        signed: bool,
+        self, V: np.ndarray, scale: ColumnScale | None, *, centered: bool, signed: bool
     ) -> tuple[np.ndarray, np.ndarray]:
         """Return the scaled columns of the largest scores, and their scores.
 
         Parameters
         ----------
         V : ndarray of shape (n_memory, n_problems)
-        sizes : list, optional
-            Of :meth:`measure`: what columns are divided by; None: nothing.
-        least, floor : ndarray of shape (n_kernels,)
-            Columns of a size up to ``least`` say nothing; the scale of others is at least ``floor``.
+        scale : ColumnScale, optional
+            What columns are divided by; None: nothing.
         centered, signed : bool
             Whether columns are centred over the rows in memory; whether the largest scores count, or the largest
             absolute values.
         """
-        args = (self.kernels, V, self.n_rows, least, floor, centered, signed)
-        function = price_block if sizes is not None else price_plain_block
-        columns, scores = self.rows.reduce(function, _Best(signed), *args, state=sizes)
+        args = (self.kernels, V, self.n_rows, scale, centered, signed)
+        columns, scores = self.rows.reduce(price_block, _Best(signed), *args)
         require_finite(scores, "library")
         return columns, scores
 
 
-def measure_block(
+@dataclass(frozen=True, eq=False)
+class ColumnScale:
+    """What columns are divided by: their sizes, at least ``floor``; columns of a size up to ``least`` say nothing.
+
+    Parameters
+    ----------
+    share : ndarray of shape (n_memory,)
+        Weights of the rows in memory, that sum to 1.
+    centered : bool
+        Whether a size is a standard deviation, or a root of a mean square.
+    least, floor : ndarray of shape (n_kernels,)
+    """
+
+    share: np.ndarray
+    centered: bool
+    least: np.ndarray
+    floor: np.ndarray
+
+    def divisors(self, sizes: np.ndarray, kernel: Any) -> np.ndarray:
+        """Return what columns of these sizes, of one kernel or one each, are divided by."""
+        return np.where(sizes > self.least[kernel], np.maximum(sizes, self.floor[kernel]), np.inf)
+
+
+def find_largest_sizes(
     block: np.ndarray, first: int, kernels: Sequence[BoundKernel], share: np.ndarray, centered: bool
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the sizes of the columns at a block's rows, shape (n_kernels, n_rows), and which sizes are rounding."""
-    sizes, rounding, scratch = np.empty((len(kernels), len(block))), np.zeros(len(kernels)), Scratch()
-    for strip in _strips(len(block), len(share)):
-        for p, values in enumerate(evaluate_all(kernels, block[strip], scratch)):
-            sizes[p, strip], constant = column_sizes(values.T, share, centered=centered)
-            rounding[p] = max(rounding[p], constant)
-    return sizes, rounding
+    """Return for each kernel which sizes of the columns at a block's rows are rounding, and the largest size."""
+    rounding, largest = np.zeros(len(kernels)), np.zeros(len(kernels))
+    for p, _, sizes, constant in _measure_strips(block, kernels, share, centered):
+        rounding[p] = max(rounding[p], constant)
+        largest[p] = max(largest[p], sizes.max())
+    return rounding, largest
+
+
+def sum_squared_sizes(
+    block: np.ndarray,
+    first: int,
+    kernels: Sequence[BoundKernel],
+    share: np.ndarray,
+    least: np.ndarray,
+    unit: np.ndarray,
+    centered: bool,
+) -> np.ndarray:
+    """Return for each kernel the sum of squares of the sizes above ``least`` at a block's rows, in a unit."""
+    sums = np.zeros(len(kernels))
+    for p, _, sizes, _ in _measure_strips(block, kernels, share, centered):
+        sums[p] += np.square(np.where(sizes > least[p], sizes, 0.0) / unit[p]).sum()
+    return sums
 
 
 def price_block(
     block: np.ndarray,
     first: int,
-    measured: tuple[np.ndarray, np.ndarray] | None,
     kernels: Sequence[BoundKernel],
     V: np.ndarray,
     n_rows: int,
-    least: np.ndarray,
-    floor: np.ndarray,
+    scale: ColumnScale | None,
     centered: bool,
     signed: bool,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the columns at a block's rows with the largest scores, by their flat numbers, and these scores."""
+    """Return the columns at a block's rows with the largest scores, by their flat numbers, and these scores.
+
+    Sizes are computed anew in each pass, from values that are in the cache: a worker keeps nothing between passes.
+    """
     scores, scratch = np.empty((len(kernels), len(block), V.shape[1])), Scratch()
+    share = np.zeros(len(V)) if scale is None else scale.share
+    weights = np.column_stack([V, share])
     for strip in _strips(len(block), len(V)):
         for p, values in enumerate(evaluate_all(kernels, block[strip], scratch)):
             values = scratch.copy("doubles", values, np.float64)
+            if scale is not None and not scale.centered:
+                divisors = scale.divisors(_row_sizes(values, share, 0.0, scratch), p)
             if centered:
                 values -= values.mean(axis=1, keepdims=True)
-            scores[p, strip] = values @ V
+            products = values @ weights
+            if scale is not None and scale.centered:
+                divisors = scale.divisors(_row_sizes(values, share, products[:, -1], scratch), p)
+            scores[p, strip] = products[:, :-1] if scale is None else products[:, :-1] / divisors[:, None]
     best, keep = None, _Best(signed)
     for p in range(len(kernels)):
-        if measured is not None:
-            sizes = measured[0][p]
-            scores[p] /= np.where(sizes > least[p], np.maximum(sizes, floor[p]), np.inf)[:, None]
         found = (p * n_rows + first + np.arange(len(block)), scores[p])
         best = keep.select(*found) if best is None else keep(best, found)
     assert best is not None  # a library has a kernel
     return best
+
+
+def _measure_strips(
+    block: np.ndarray, kernels: Sequence[BoundKernel], share: np.ndarray, centered: bool
+) -> Iterator[tuple[int, slice, np.ndarray, float]]:
+    """Give kernel, rows, the sizes of their columns, and the size up to which these are rounding."""
+    scratch = Scratch()
+    for strip in _strips(len(block), len(share)):
+        for p, values in enumerate(evaluate_all(kernels, block[strip], scratch)):
+            yield p, strip, *column_sizes(values.T, share, centered=centered)
+
+
+def _row_sizes(values: np.ndarray, share: np.ndarray, means: np.ndarray | float, scratch: Scratch) -> np.ndarray:
+    """Return the weighted root mean square of each row less its mean: zero, or what its weighted mean is."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        squares = np.square(values, out=scratch.take("squares", values.shape, np.float64)) @ share
+        variances = squares - np.square(means)
+    # squares that overflow or underflow, and differences that rounding may decide
+    extreme = ~((variances > TINY_SQUARE) & (variances < np.inf) & (variances > MIN_REMAINDER * squares))
+    sizes = np.sqrt(np.where(extreme, 0.0, variances))
+    if extreme.any():
+        sizes[extreme] = column_sizes(values[extreme].T, share, centered=not np.isscalar(means))[0]
+    return sizes
 
 
 def evaluate_all(kernels: Sequence[BoundKernel], X: np.ndarray, scratch: Scratch) -> Iterator[np.ndarray]:
@@ -309,11 +364,6 @@ class Scratch:
         return out
 
 
-def price_plain_block(block: np.ndarray, first: int, *args: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Price columns that are not scaled."""
-    return price_block(block, first, None, *args)
-
-
 class _Best:
     """Keeps, for each problem, the columns of the largest scores."""
 
@@ -339,16 +389,7 @@ def _strips(n_rows: int, width: int) -> list[slice]:
     return [slice(start, min(start + height, n_rows)) for start in range(0, n_rows, height)]
 
 
-def _largest_sizes(measured: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    return measured[1], measured[0].max(axis=1)
-
-
 def _combine_largest(
     left: tuple[np.ndarray, np.ndarray], right: tuple[np.ndarray, np.ndarray]
 ) -> tuple[np.ndarray, np.ndarray]:
     return np.maximum(left[0], right[0]), np.maximum(left[1], right[1])
-
-
-def _square_sizes(measured: tuple[np.ndarray, np.ndarray], least: np.ndarray, unit: np.ndarray) -> np.ndarray:
-    sizes = np.where(measured[0] > least[:, None], measured[0], 0.0)
-    return np.square(sizes / unit[:, None]).sum(axis=1)

@@ -1,8 +1,7 @@
 """The columns of a mixture at partitioned rows: measured and priced where the rows are.
 
-The interface is that of :class:`~kernelweave.estimators.shared.scaled_columns.ScaledColumns`. Sizes of columns stay
-where their rows are; a scan brings back the columns of the largest scores, on which the bound of a problem with the
-1-norm depends alone.
+The interface is that of :class:`~kernelweave.estimators.shared.scaled_columns.ScaledColumns`. A scan brings
+back the columns of the largest scores, on which the bound of a problem with the 1-norm depends alone.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 
 from ...kernels.bound_library import column_sizes
 from ...kernels.expansion import KernelExpansion
-from ...kernels.partitioned import PartitionedLibrary
+from ...kernels.partitioned import ColumnScale, PartitionedLibrary
 from .centers import Centers
 from .formulation import MIN_DEVIATION, Formulation
 
@@ -37,19 +36,19 @@ class PartitionedColumns:
         self.bound, self.centers, self.formulation = bound, centers, formulation
         weight = centers.sample.labeled_weight
         self.share = weight / weight.sum()
-        self.is_deviation = column_scale == "std" and formulation.centered
-        self.is_scaled = column_scale is not None
-        self.least = self.floor = np.zeros(len(bound.kernels))
-        self.sizes = bound.measure(self.share, centered=self.is_deviation) if self.is_scaled else None
-        if self.sizes is not None and column_scale == "std":
-            self._find_floor(self.sizes)
+        self.scale = None if column_scale is None else self._find_scale(column_scale)
 
-    def _find_floor(self, sizes: list[Any]) -> None:
+    def _find_scale(self, column_scale: str) -> ColumnScale:
         """Find what is rounding, and what scales are at least: a share of what is usual for their kernel."""
-        rounding, largest = self.bound.largest(sizes)
-        self.least = rounding if self.is_deviation else np.zeros(len(rounding))
-        unit = np.ldexp(1.0, np.frexp(np.where(largest > self.least, largest, 0.0))[1])
-        self.floor = MIN_DEVIATION * unit * np.sqrt(self.bound.mean_squares(sizes, self.least, unit))
+        none = np.zeros(len(self.bound.kernels))
+        if column_scale != "std":
+            return ColumnScale(self.share, False, none, none)
+        centered = self.formulation.centered
+        rounding, largest = self.bound.largest_sizes(self.share, centered=centered)
+        least = rounding if centered else none
+        unit = np.ldexp(1.0, np.frexp(np.where(largest > least, largest, 0.0))[1])
+        usual = self.bound.mean_squares(self.share, least, unit, centered=centered)
+        return ColumnScale(self.share, centered, least, MIN_DEVIATION * unit * np.sqrt(usual))
 
     @property
     def candidates(self) -> Any:
@@ -63,9 +62,7 @@ class PartitionedColumns:
     def price(self, V: np.ndarray, stratum: Any) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Give the columns of the largest scores, which decide."""
         form = self.formulation
-        yield self.bound.best_scores(
-            V, self.sizes, self.least, self.floor, centered=form.centered, signed=form.positive
-        )
+        yield self.bound.best_scores(V, self.scale, centered=form.centered, signed=form.positive)
 
     def fetch(self, columns: np.ndarray) -> np.ndarray:
         """Return scaled columns, shape (n_labeled, n_columns)."""
@@ -92,7 +89,7 @@ class PartitionedColumns:
         return out
 
     def _scales_of(self, K: np.ndarray, columns: np.ndarray) -> np.ndarray:
-        if not self.is_scaled or not len(columns):
+        if self.scale is None or not len(columns):
             return np.ones(len(columns))
-        kernel, sizes = columns // self.bound.n_rows, column_sizes(K, self.share, centered=self.is_deviation)[0]
-        return np.where(sizes > self.least[kernel], np.maximum(sizes, self.floor[kernel]), np.inf)
+        sizes = column_sizes(K, self.share, centered=self.scale.centered)[0]
+        return self.scale.divisors(sizes, columns // self.bound.n_rows)
