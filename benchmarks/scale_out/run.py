@@ -216,7 +216,6 @@ def write_markdown(results, path):
     for workers, records in results["workers"].items():
         for name in ("SSMK", "label-aware"):
             r = records[name]
-            error = f"{100 * r['error']:.2f} %"
             sizes = " | ".join(f"{r[key]} MB" for key in ("worker_megabytes", "sent_megabytes", "returned_megabytes"))
             lines.append(
                 f"| {workers} | {name} | {r['seconds']} | {100 * r['error']:.2f} % | {sizes} | {r['certificate']} |"
@@ -233,7 +232,7 @@ def write_markdown(results, path):
     if results.get("paths"):
         lines += [
             "",
-            "| 1 million rows, one process | in memory, s | Dask, one thread, s | ratio | difference of the objectives |",
+            "| 1 million rows, one process | in memory, s | Dask, one thread, s | ratio | objectives differ by |",
             "|---|---|---|---|---|",
         ]
         for name, r in results["paths"].items():
