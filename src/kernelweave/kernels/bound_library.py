@@ -297,7 +297,12 @@ def column_sizes(K: np.ndarray, share: np.ndarray, *, centered: bool) -> tuple[n
         if centered:
             values -= share @ values
         sizes = largest * np.sqrt(share @ np.square(values, out=values))
-    return sizes, CONSTANT_ROUNDINGS * float(np.finfo(K.dtype).eps) * float(largest.max(initial=0.0))
+    return sizes, size_of_rounding(float(largest.max(initial=0.0)), K.dtype)
+
+
+def size_of_rounding(largest: float, dtype: Any) -> float:
+    """Return the size up to which columns of values up to ``largest`` are constant but for rounding."""
+    return CONSTANT_ROUNDINGS * float(np.finfo(dtype).eps) * largest
 
 
 def _reduce_strips(block: np.ndarray, reduce: Any) -> np.ndarray:

@@ -25,7 +25,7 @@ from ..distributed.rows import PartitionedRows
 from .algebra import Product, Scaled, Sum
 from .bandwidth import squared_distances
 from .base import BLOCK_SHARE, BoundKernel, Kernel
-from .bound_library import BoundLibrary, column_sizes
+from .bound_library import BoundLibrary, column_sizes, size_of_rounding
 from .checks import require_finite
 from .library import Entry, KernelLibrary
 from .pointwise import RBF, BoundPointwise, Linear, PointwiseKernel
@@ -234,7 +234,7 @@ def find_largest_sizes(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Return for each kernel which sizes of the columns at a block's rows are rounding, and the largest size."""
     rounding, largest = np.zeros(len(kernels)), np.zeros(len(kernels))
-    for p, _, sizes, constant in _measure_strips(block, kernels, share, centered):
+    for p, sizes, constant in _measure_strips(block, kernels, share, centered):
         rounding[p] = max(rounding[p], constant)
         largest[p] = max(largest[p], sizes.max())
     return rounding, largest
@@ -251,7 +251,7 @@ def sum_squared_sizes(
 ) -> np.ndarray:
     """Return for each kernel the sum of squares of the sizes above ``least`` at a block's rows, in a unit."""
     sums = np.zeros(len(kernels))
-    for p, _, sizes, _ in _measure_strips(block, kernels, share, centered):
+    for p, sizes, _ in _measure_strips(block, kernels, share, centered):
         sums[p] += np.square(np.where(sizes > least[p], sizes, 0.0) / unit[p]).sum()
     return sums
 
@@ -294,12 +294,17 @@ def price_block(
 
 def _measure_strips(
     block: np.ndarray, kernels: Sequence[BoundKernel], share: np.ndarray, centered: bool
-) -> Iterator[tuple[int, slice, np.ndarray, float]]:
-    """Give kernel, rows, the sizes of their columns, and the size up to which these are rounding."""
+) -> Iterator[tuple[int, np.ndarray, float]]:
+    """Give kernels, sizes of their columns at some rows, and the size up to which these are rounding."""
     scratch = Scratch()
     for strip in _strips(len(block), len(share)):
         for p, values in enumerate(evaluate_all(kernels, block[strip], scratch)):
-            yield p, strip, *column_sizes(values.T, share, centered=centered)
+            rounding = size_of_rounding(float(max(values.max(), -values.min())), values.dtype)
+            values, means = scratch.copy("doubles", values, np.float64), 0.0
+            if centered:
+                values -= values.mean(axis=1, keepdims=True)
+                means = values @ share
+            yield p, _row_sizes(values, share, means, scratch), rounding
 
 
 def _row_sizes(values: np.ndarray, share: np.ndarray, means: np.ndarray | float, scratch: Scratch) -> np.ndarray:
