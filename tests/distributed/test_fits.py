@@ -11,10 +11,12 @@ import sys
 import threading
 import time
 
+import dask.array as da
 import joblib
 import numpy as np
 import pytest
 from checks.partitions import as_array, as_frame, problem
+from checks.tiny_paper import PAPER
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
@@ -36,6 +38,7 @@ from kernelweave import (
 from kernelweave.distributed import rows as rows_module
 from kernelweave.estimators.shared import centers, partitioned
 from kernelweave.kernels import partitioned as partitioned_kernels
+from kernelweave.papers.runner import execute, plan
 
 KERNELS = [Linear(), *rbf_family((0.5, 2.0))]
 SPECTRAL = LabelAwareKernelLearner(RBF(), n_eigenvectors=10, n_landmarks=60, random_state=0)
@@ -114,6 +117,13 @@ def test_partitions_of_unknown_sizes_make_no_difference():
         assert_same(on_dask(name, 7, known=False), in_memory(name))
 
 
+def test_arrays_on_the_disk_give_the_fit_in_memory(tmp_path):
+    np.save(tmp_path / "rows.npy", X)
+    rows = da.from_array(np.load(tmp_path / "rows.npy", mmap_mode="r"), chunks=(300, -1))
+    model = clone(MODELS["SSMK"]).set_params(random_state=0).fit(rows, da.from_array(y, chunks=300))
+    assert_same(model, in_memory("SSMK"))
+
+
 def test_frames_give_the_fit_of_arrays():
     frame = as_frame(X, np.where(y < 0, None, np.where(y == 0, "no", "yes")), 7)
     features = frame[["x0", "x1", "x2", "x3"]]
@@ -178,6 +188,14 @@ def test_model_selection_runs_on_the_cluster_through_joblib(cluster):
         there = clone(grid).set_params(n_jobs=2).fit(X[:150], np.where(np.arange(150) % 3, -1, X[:150, 0] > 0))
     here = clone(grid).fit(X[:150], np.where(np.arange(150) % 3, -1, X[:150, 0] > 0))
     assert there.best_params_ == here.best_params_
+
+
+@pytest.mark.slow
+def test_paper_runs_are_computed_on_the_cluster_through_joblib(cluster, tmp_path):
+    with joblib.parallel_config(backend="dask"):
+        there = execute(plan([PAPER]), tmp_path / "there", n_jobs=2)
+    here = execute(plan([PAPER]), tmp_path / "here")
+    assert {str(each["values"]) for each in there} == {str(each["values"]) for each in here}
 
 
 @pytest.mark.slow
