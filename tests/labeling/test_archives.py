@@ -61,3 +61,31 @@ def test_zip_archives_are_told_apart_by_what_they_hold(names, kind):
 def test_other_zip_archives_are_refused_with_what_to_do(raw, words):
     with pytest.raises(KernelweaveError, match=words):
         find_kind("in.zip", raw)
+
+
+def spoil_entry(name, how):
+    """An archive with an entry whose data are not as its header says."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(name, b"some text that is compressed " * 20)
+        archive.writestr("xl/workbook.xml" if name.endswith("xml") else "y.npy", b"")
+    raw = bytearray(buffer.getvalue())
+    central, data = raw.index(b"PK\x01\x02"), 30 + len(name)
+    if how == "data":
+        raw[data : data + 4] = b"\xff" * 4
+    elif how == "encrypted":
+        raw[6], raw[central + 8] = 1, 1
+    else:
+        raw[8], raw[central + 10] = 77, 77
+    return bytes(raw)
+
+
+@pytest.mark.parametrize("name", ["[Content_Types].xml", "X.npy"])
+@pytest.mark.parametrize("how", ["data", "encrypted", "method"])
+def test_an_archive_with_a_spoiled_entry_is_one_sentence(name, how, tmp_path):
+    pytest.importorskip("openpyxl")
+    path = tmp_path / ("in.npz" if name == "X.npy" else "in.xlsx")
+    path.write_bytes(spoil_entry(name, how))
+    with pytest.raises(KernelweaveError, match=r"is a broken workbook: .*\.|cannot be read: .*\.") as caught:
+        read_table(path)
+    assert caught.value.code is ErrorCode.NOT_A_TABLE

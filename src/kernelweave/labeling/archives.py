@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -12,6 +13,11 @@ from typing import BinaryIO
 from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer, reason
 
+# What reading a damaged zip archive raises: wrong sums, headers and compressed data, methods that are not known.
+BROKEN_ZIP = (
+    *(zipfile.BadZipFile, zlib.error, struct.error, OSError, EOFError),
+    *(ValueError, KeyError, RuntimeError, OverflowError),
+)
 GZIP, ZIP = b"\x1f\x8b", b"PK\x03\x04"
 
 
@@ -37,7 +43,7 @@ def find_kind(path: Path, raw: bytes) -> str:
     """Return what a zip archive holds: ``"workbook"`` or ``"arrays"``; refuse anything else."""
     try:
         names = zipfile.ZipFile(io.BytesIO(raw)).namelist()
-    except (zipfile.BadZipFile, OSError, ValueError) as error:
+    except BROKEN_ZIP as error:
         what = f"'{path}' is a broken Excel workbook or zip archive"
         raise KernelweaveError(f"{what}: {reason(error)}.", ErrorCode.NOT_A_TABLE) from None
     if "xl/workbook.xml" in names:

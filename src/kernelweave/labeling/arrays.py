@@ -7,7 +7,6 @@ an empty cell. The copy holds the same arrays with ``y`` filled in, and one more
 from __future__ import annotations
 
 import io
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ import numpy as np
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer, reason
+from .archives import BROKEN_ZIP
 from .base import Extra, Table, Texts, Values, check_header, require_package
 
 TARGET, NAMES = "y", "feature_names"
@@ -34,7 +34,7 @@ class ArraysTable(Table):
         try:
             with np.load(io.BytesIO(raw), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-        except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        except BROKEN_ZIP as error:
             why = reason(error)
             if "pickle" in why:
                 why = "it holds Python objects; write texts and numbers as arrays of str and float"

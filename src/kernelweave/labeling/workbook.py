@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import warnings
-import zipfile
 from dataclasses import replace
 from datetime import date, datetime
 from pathlib import Path
@@ -15,12 +14,13 @@ from xml.etree.ElementTree import ParseError
 from ..errors import ErrorCode, KernelweaveError
 from ..files import reason
 from ..short_text import cut_text
+from .archives import BROKEN_ZIP
 from .base import require_package
 from .numbers import looks_like_formula
 from .text_table import TextTable
 
 # What openpyxl raises where a part of a workbook is missing, cut short or not what it should be.
-FAILURES = (zipfile.BadZipFile, ParseError, KeyError, ValueError, TypeError, IndexError, AttributeError, OSError)
+FAILURES = (*BROKEN_ZIP, ParseError, TypeError, IndexError, AttributeError)
 
 
 def read_workbook(path: Path, raw: bytes) -> TextTable:
