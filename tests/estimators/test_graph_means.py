@@ -108,6 +108,15 @@ def test_means_by_a_kernel_are_weighted_by_it(rows):
     np.testing.assert_allclose(KernelMeans(kernel).means(new, values)[0], values[X[:, 0].argmax()])
 
 
+@pytest.mark.parametrize("size", [1e-124, 1e124])
+def test_values_of_any_size_have_means_at_rows_in_single_precision(size, rows):
+    X, values = rows
+    single = X.astype(np.float32)
+    means = KernelMeans(RBF(1.0).bind(single, np.random.default_rng(0)))
+    np.testing.assert_allclose(means.means(single, size * values), size * means.means(single, values), rtol=1e-6)
+    assert not means.means(single, 0.0 * values).any()
+
+
 def test_a_row_like_no_other_has_the_mean_of_all(rows):
     X, values = rows
     kernel = FromCallable(zero_far_away).bind(X, np.random.default_rng(0))

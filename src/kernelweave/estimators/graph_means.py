@@ -119,7 +119,10 @@ class KernelMeans:
 
     def means(self, X: Any, values: np.ndarray) -> np.ndarray:
         """Return the means around the rows of ``X``, shape (n_new, n_columns)."""
-        return VoteFeatures(self.kernel, values, np.ones(len(values))).of(X).astype(np.float64, copy=False)
+        unit = np.abs(values).max(axis=0)
+        unit[unit == 0] = 1.0  # rows in single precision give votes in single precision, which has a smaller range
+        votes = VoteFeatures(self.kernel, values / unit, np.ones(len(values))).of(X)
+        return unit * votes.astype(np.float64, copy=False)
 
     def shares(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
         """Return all rows and their weights in the mean, both (n_new, n_rows)."""
