@@ -2,7 +2,7 @@
 PYTHON ?= python3
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-all test-lowest test-processors test-other-processor lint format docs wheel-check \
-	release-check clean
+	release-check campaign clean
 
 # All paths are relative and tools run as `python -m`, so that a folder name with spaces does no harm.
 PY := .venv/bin/python
@@ -89,8 +89,18 @@ wheel-check: $(INSTALLED_TEST) ## build the wheel, install it elsewhere, run the
 release-check: $(INSTALLED_RELEASE) ## build wheel and sdist twice, compare their bytes, check them, run tests of the sdist
 	$(PY) .ci/release.py
 
+# A part of it: make campaign MINUTES=10 PARTS="fits tables" JOBS=4; one case again: make campaign CASE=fits:123
+MINUTES ?= 60
+PARTS ?=
+JOBS ?= 1
+CASE ?=
+campaign: export OPENBLAS_NUM_THREADS = 1
+campaign: export OMP_NUM_THREADS = 1
+campaign: $(INSTALLED_TEST) ## attack fits, files, tables and runs at random; the next call goes on (hours in all)
+	PYTHONPATH=tests $(PY) -m campaign --minutes $(MINUTES) --parts "$(PARTS)" --jobs $(JOBS) $(if $(CASE),--case $(CASE))
+
 clean: ## remove everything that make has made
-	rm -rf .venv .venv-lowest dist docs/_build docs/gallery docs/api/generated docs/figures/drawn .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-lowest .campaign dist docs/_build docs/gallery docs/api/generated docs/figures/drawn .coverage htmlcov .hypothesis .mypy_cache .pytest_cache .ruff_cache
 	find src tests examples benchmarks .ci -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
 
 .venv/bin/python .venv-lowest/bin/python: %/bin/python:

@@ -1,0 +1,110 @@
+"""A fit that is interrupted at any of its bytecodes leaves the estimator as it was, and the next fit is a whole one."""
+
+import sys
+import warnings
+from functools import cache
+
+import numpy as np
+from campaign.apart import PACKAGE
+from common.estimators import ESTIMATORS, VARIANTS, case_id, outputs, sample
+
+from kernelweave.solvers import compiling
+from kernelweave.solvers.result import Status
+
+CASES = ESTIMATORS + VARIANTS
+CLOSE = 1e-9
+
+
+def run(number):
+    """One interrupt."""
+    compiling._Plain.seconds = float("inf")  # loops are compiled, and not only after a while
+    case = CASES[number % len(CASES)]
+    rng = np.random.default_rng([6, number])
+    X, y = sample(case, n=24)
+    at = int(rng.integers(1, count_bytecodes(number % len(CASES)) + 1))
+    fitted = rng.random() < 0.5
+    model = case.model().fit(X, y) if fitted else case.model()
+    before = {name: id(value) for name, value in vars(model).items()}
+    complaints = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ended = interrupt(lambda: model.fit(X, y), at)
+        after = {name: id(value) for name, value in vars(model).items()}
+        if ended == "interrupted" and after != before:
+            changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
+            complaints.append(f"changed {changed}")
+        elif ended == "whole" and not is_whole(model, number % len(CASES), X):
+            complaints.append(f"ended with another model, {model.status_}")
+        elif ended not in ("interrupted", "whole"):
+            complaints.append(ended)
+            ended = "another error"
+        if not is_whole(case.model().fit(X, y), number % len(CASES), X):
+            complaints.append("the next fit gives another model")
+    about = {"about": f"{case_id(case)}, bytecode {at}, {'fitted' if fitted else 'new'}", "ended": ended}
+    return about | ({"defect": "; ".join(complaints)} if complaints else {})
+
+
+def interrupt(task, at):
+    """Run a task and interrupt it; return how it ended."""
+    try:
+        with Bytecodes(at):
+            task()
+    except KeyboardInterrupt:
+        return "interrupted"
+    except Exception as error:  # noqa: BLE001 - what became of the interrupt
+        return f"the interrupt became {type(error).__name__}: {error}"
+    return "whole"  # it came at the end, or where what is raised is lost, as in the end of a generator
+
+
+def is_whole(model, position, X):
+    """Whether a model is the one that an ordinary fit gives, or says that its search was stopped."""
+    found, expected = outputs(model, X), expected_outputs(position)
+    if model.status_ is Status.SEARCH_STOPPED:
+        return np.isfinite(found).all()
+    return np.abs(found - expected).max() <= CLOSE * max(1e-300, np.abs(expected).max())
+
+
+@cache
+def expected_outputs(position):
+    case = CASES[position]
+    X, y = sample(case, n=24)
+    return outputs(case.model().fit(X, y), X)
+
+
+@cache
+def count_bytecodes(position):
+    """How many bytecodes of this package a fit has."""
+    case = CASES[position]
+    X, y = sample(case, n=24)
+    case.model().fit(X, y)  # the first one compiles and imports
+    with Bytecodes() as all_of_them:
+        case.model().fit(X, y)
+    return all_of_them.n_codes
+
+
+class Bytecodes:
+    """Counts bytecodes of functions of this package, and interrupts at one of them."""
+
+    def __init__(self, at=None):
+        self.n_codes, self.at = 0, at
+
+    def __enter__(self):
+        sys.settrace(self.enter)
+        return self
+
+    def __exit__(self, *given):
+        sys.settrace(None)
+
+    def enter(self, frame, event, argument):
+        if not frame.f_code.co_filename.startswith(PACKAGE):
+            return None
+        frame.f_trace_opcodes, frame.f_trace_lines = True, False
+        return self.step
+
+    def step(self, frame, event, argument):
+        if event == "opcode":
+            self.n_codes += 1
+            if self.n_codes == self.at:
+                sys.settrace(None)
+                raise KeyboardInterrupt
+        return self.step
