@@ -49,7 +49,7 @@ def draw_kernels(rng, kinds):
 
 def draw_rows(rng):
     """Rows, a number that depends on them, and weights or None."""
-    n = int(rng.integers(8, 36))
+    n = int(rng.integers(6, 22))
     X = rng.normal(size=(n, 3))
     if rng.random() < 0.3:
         X[rng.integers(n, size=n // 3)] = X[0]

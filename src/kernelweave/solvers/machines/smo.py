@@ -44,6 +44,7 @@ from .pair_steps import Problem, pair_steps
 EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 MIN_GAP_ROUNDINGS = 1.0  # times the rounding of the objective: a smaller gap cannot be told from none
 STALLED_RATIO = 0.9  # times the best measure so far: what is above has made none
+MIN_CONSTANT = 10.0  # times the range of a linear term is a constant that costs digits
 MAX_STALLS = 10  # looks at the measure in a row without progress, after which rounding is to blame
 
 # How pair steps and Newton steps take turns; measured on RBF kernels and on K = ZZ', 500 to 5000 points.
@@ -134,13 +135,16 @@ def solve(
     if np.any(lower > upper):
         raise ValueError(f"{np.count_nonzero(lower > upper)} lower bounds are above their upper bounds.")
     order = np.arange(len(linear)) if groups is None else np.argsort(groups, kind="stable")
-    vectors = np.array([linear, lower, upper, np.zeros(len(linear)) if start is None else start], dtype=float)
+    constant = _find_constant(linear) if groups is None and total == 0.0 else 0.0
+    vectors = np.array(
+        [linear - constant, lower, upper, np.zeros(len(linear)) if start is None else start], dtype=float
+    )
     problem, x = _prepare(K, vectors.take(order, axis=1), total, groups, (order if index is None else index[order]))
     descent = _Descent(problem, x, tol)
     status = descent.run(max(10**7, 100 * len(x)) if max_iter is None else max_iter)
     back = np.argsort(order)
     kind = "duality gap" if descent.certified else "stationarity"
-    multiplier = float(descent.multiplier[0]) if groups is None else descent.multiplier
+    multiplier = float(descent.multiplier[0]) + constant if groups is None else descent.multiplier
     return MachineResult(
         x=descent.x[back],
         objective=descent.objective,
@@ -148,9 +152,18 @@ def solve(
         status=status,
         n_iter=descent.n_iter,
         multiplier=multiplier,
-        gradient=descent.gradient[back],
+        gradient=descent.gradient[back] + constant,
         n_newton=descent.n_newton,
     )
+
+
+def _find_constant(linear: np.ndarray) -> float:
+    """Return what may be taken from a linear term where the sum is zero; 0 unless it is so large that it costs digits.
+
+    Steps of pairs see differences of the gradient alone: a constant adds to the multiplier, and to rounding errors.
+    """
+    middle = 0.5 * (float(linear.min()) + float(linear.max()))
+    return middle if abs(middle) > MIN_CONSTANT * float(np.ptp(linear)) else 0.0
 
 
 def _prepare(
