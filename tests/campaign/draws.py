@@ -14,6 +14,9 @@ import kernelweave as kw
 from kernelweave.parameters import READ_LATER
 
 KEPT = {"callback", "verbose", "n_jobs", "max_time", "cache_size", "unlabeled", "scoring", "race"}  # at their defaults
+# Decades of costs and weights. A step along a direction without curvature is at most 1e16 long: where a cost is above
+# that, machines say MAX_ITER after 1e7 steps, which take half a minute.
+COSTS = 12.0
 P_CHANGED = 0.4  # of a parameter
 WORDS = {
     "True or False": lambda rng: bool(rng.integers(2)),
@@ -29,15 +32,15 @@ WORDS = {
     "a whole number, 1 or more": lambda rng: int(rng.integers(1, 40)),
 }
 NAMED = {
-    "C": lambda rng, case: "cv" if rng.random() < 0.05 else magnitude(rng, 4.0),
-    "C_unlabeled": lambda rng, case: magnitude(rng, 3.0),
+    "C": lambda rng, case: "cv" if rng.random() < 0.05 else magnitude(rng, 4.0, COSTS),
+    "C_unlabeled": lambda rng, case: magnitude(rng, 3.0, COSTS),
     "tol": lambda rng, case: float(10.0 ** rng.uniform(-9, -1)),
     "max_iter": lambda rng, case: int(rng.choice([1, 3, 50, 500])),
     "max_columns": lambda rng, case: int(rng.integers(1, 30)),
     "n_restarts": lambda rng, case: int(rng.integers(0, 2)),
     "n_repeats": lambda rng, case: 1,
     "random_state": lambda rng, case: int(rng.integers(1000)),
-    "class_weight": lambda rng, case: [None, "balanced", {0: 1.0, 1: magnitude(rng, 3.0)}][rng.integers(3)],
+    "class_weight": lambda rng, case: [None, "balanced", {0: 1.0, 1: magnitude(rng, 3.0, COSTS)}][rng.integers(3)],
     "class_prior": lambda rng, case: ["labeled", "estimated", None, 0.3][rng.integers(4)],
     "centers": lambda rng, case: ["auto", "all", "labeled", int(rng.integers(1, 30))][rng.integers(4)],
     "kernel": lambda rng, case: draw_kernel(rng),
@@ -114,9 +117,9 @@ def draw_value(rng, words):
     return words[1:-1] if words.startswith('"') else WORDS[words](rng)
 
 
-def magnitude(rng, decades):
-    """A positive number: mostly within so many decades of one, sometimes anywhere."""
-    return float(10.0 ** (rng.uniform(-150, 150) if rng.random() < 0.03 else rng.uniform(-decades, decades)))
+def magnitude(rng, decades, rare=150.0):
+    """A positive number: mostly within so many decades of one, sometimes anywhere within ``rare`` decades."""
+    return float(10.0 ** (rng.uniform(-rare, rare) if rng.random() < 0.03 else rng.uniform(-decades, decades)))
 
 
 # Kernels
@@ -288,7 +291,7 @@ def draw_weights(rng, n):
     if rng.random() < 0.3:
         weight = weight * 10.0 ** rng.uniform(-6, 6, n)
     if rng.random() < 0.3:
-        weight = weight * 10.0 ** rng.uniform(-150, 150)
+        weight = weight * 10.0 ** rng.uniform(-COSTS, COSTS)
     return weight
 
 

@@ -18,6 +18,7 @@ from kernelweave import (
     Linear,
     ManifoldKernel,
     OrderedSpectralKernelLearner,
+    Polynomial,
     Precomputed,
 )
 from kernelweave.estimators.shared import kernel_alignment, memory
@@ -84,6 +85,13 @@ def test_where_all_rows_are_equal_no_kernel_is_aligned(learner):
 def test_a_kernel_that_is_zero_has_no_eigenvectors(learner):
     with pytest.raises(ValueError, match=r"The kernel Linear\(\) has no eigenvectors: it is zero at all rows"):
         learner.fit(np.zeros((60, 2)), moons()[1])
+
+
+def test_features_whose_squares_overflow_are_refused():
+    X, y = make_moons(30, noise=0.1, random_state=0)
+    learner = LabelAwareKernelLearner(Polynomial(degree=1), normalization="class")
+    with pytest.raises(ValueError, match=r"squares of a learned kernel's features are beyond .* Scale the features"):
+        learner.fit(1e106 * X, y)
 
 
 def test_base_kernels_without_weight_cost_nothing():

@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
@@ -100,3 +102,13 @@ def test_a_step_is_cut_at_the_minimum_of_its_parabola():
 def test_normalised_weights_are_not_negative():
     assert normalise(np.array([3.0, -1e-17, 1.0]), 1.0) == pytest.approx([0.75, 0.0, 0.25])
     assert normalise(np.array([3.0, 4.0]), 2.0) == pytest.approx([0.6, 0.8])
+
+
+@pytest.mark.parametrize("size", [1e-300, 1.0, 1e250])
+def test_equal_slopes_of_any_size_leave_the_weights_where_they_are(size):
+    svm = machines(n=10)
+    weights = np.full(4, 0.25)
+    value = SimpleNamespace(weights=weights, gradient=np.full(4, -size))
+    step = ProjectedGradientStep(svm, lambda value: 1e-3)
+    with np.errstate(all="raise", under="ignore"):
+        np.testing.assert_allclose(step._project(weights - step._step_size(value) * value.gradient), weights)

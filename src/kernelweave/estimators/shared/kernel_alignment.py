@@ -301,9 +301,17 @@ def weigh(design: KernelDesign, M: np.ndarray, a: np.ndarray, t: float) -> Align
 def mean_diagonals(block: RankOnes | np.ndarray, weight: np.ndarray) -> np.ndarray:
     """Return the mean diagonal of each centred kernel of a block."""
     share = weight / weight.sum()
-    if isinstance(block, RankOnes):
-        return share @ np.square(block.B - share @ block.B)
-    return np.array([share @ block.diagonal() - share @ block @ share])
+    with np.errstate(over="ignore"):  # refused
+        if isinstance(block, RankOnes):
+            sizes = share @ np.square(block.B - share @ block.B)
+        else:
+            sizes = np.array([share @ block.diagonal() - share @ block @ share])
+    if not np.isfinite(sizes).all():
+        raise ValueError(
+            "The squares of a learned kernel's features are beyond double precision. Scale the features of X, or use a "
+            "kernel of bounded values such as RBF()."
+        )
+    return sizes
 
 
 def divide(block: RankOnes | np.ndarray, sizes: np.ndarray) -> RankOnes | np.ndarray:

@@ -15,6 +15,7 @@ import numpy as np
 from .. import simplex
 from .weighted_svm import Value, WeightedSVM
 
+EPS, TINY = float(np.finfo(float).eps), float(np.finfo(float).tiny)
 ARMIJO_SHARE = 1e-4  # share of the decrease that the slope promises (Armijo)
 MAX_SHORTENINGS = 12  # times that a step is shortened
 MEMORY = 5  # values back that a projected-gradient step may rise to
@@ -32,7 +33,7 @@ def normalise(weights: np.ndarray, norm: float) -> np.ndarray:
 
 def shorten(change: float, slope: float) -> float:
     """Return what part of a step to take that changed J thus: the minimum of a parabola, from a tenth to a half."""
-    return float(np.clip(-0.5 * slope / max(change - slope, np.finfo(float).tiny), 0.1, 0.5))
+    return float(np.clip(-0.5 * slope / max(change - slope, TINY), 0.1, 0.5))
 
 
 class ProjectedGradientStep:
@@ -70,7 +71,8 @@ class ProjectedGradientStep:
 
     def _step_size(self, value: Value) -> float:
         gradient = value.gradient
-        usual = 1.0 / max(float(np.abs(gradient - gradient.mean()).max()), np.finfo(float).tiny)
+        least = EPS * float(np.abs(gradient).max())  # equal slopes differ by rounding
+        usual = 1.0 / max(float(np.abs(gradient - gradient.mean()).max()), least, TINY)
         if self.last is None:
             return usual
         moved, change = value.weights - self.last.weights, gradient - self.last.gradient
