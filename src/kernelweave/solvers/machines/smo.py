@@ -264,12 +264,14 @@ class _Descent:
                 n_steps = min(longest, MIN_PAIR_STEPS + int(self.newton_cost()))
                 since = self.measure, self.n_iter
             # The objective is exact to the last digit long before the gap, its error being the square of the gap's.
+            if self.measure <= self.target and self.drift() > 0.1 * self.target:
+                self.refresh()  # before it is compared: what only many updates had made good is no progress
+                self.judge()
             stalled = objective - self.objective <= self.noise and self.measure > STALLED_RATIO * best
             best = min(best, self.measure)
             n_stalls = n_stalls + 1 if stalled else 0
             if stalled:
                 n_steps, patience = longest, patience if n_stalls == 1 else 0.0
-            if stalled or (self.measure <= self.target and self.drift() > 0.1 * self.target):
                 self.refresh()
                 self.judge()
             hopeless = n_stalls == MAX_STALLS or self.measure <= MIN_GAP_ROUNDINGS * self.noise
