@@ -168,12 +168,15 @@ class Worker:
             "defect": f"{where}\n" + (f"more than {self.part.seconds:g} s" if is_late else f"ended by itself: {code}"),
         }
 
+    def command(self):
+        """What to run: a program that serves the part."""
+        return [sys.executable, "-m", "campaign", "--serve", self.part.name]
+
     def _start(self):
         self.trace = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115
-        line = [sys.executable, "-m", "campaign", "--serve", self.part.name]
         path = os.pathsep.join([str(TESTS), str(SOURCE.parent), *filter(None, sys.path)])
         self.process = subprocess.Popen(
-            line,
+            self.command(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.trace,

@@ -10,7 +10,17 @@ from pathlib import Path
 
 import numpy as np
 from campaign.apart import hidden, new_folder, run_apart, run_command
-from campaign.kills import FOLDER, LABEL, LEARNER, OUTPUTS, describe, judge_files, judge_outputs, run_papers
+from campaign.kills import (
+    FOLDER,
+    LABEL,
+    LEARNER,
+    OUTPUTS,
+    describe,
+    expected_copy,
+    judge_files,
+    judge_outputs,
+    run_papers,
+)
 from checks.command import run as run_words
 from checks.tiny_paper import PAPER
 
@@ -25,6 +35,7 @@ NO_SPACE = EXIT_CODES[ErrorCode.NO_SPACE]
 def run(number):
     """One limit on one kind of run."""
     rng = np.random.default_rng([5, number])
+    expected_copy()  # so that children have all modules and compiled loops
     kinds = (limit_label, limit_files, limit_papers, limit_save, fill_stream, limit_open_files)
     with new_folder() as folder:
         return kinds[number % len(kinds)](rng, folder)
