@@ -230,10 +230,11 @@ def train_with_equal_weights(
     norm: float,
     tol: float,
     start: Sequence[np.ndarray] | None = None,
+    start_products: np.ndarray | None = None,
 ) -> WeightsResult:
     """Solve machines whose kernels all have the same weight, such that the norm of the weights is 1."""
     weights = np.full(len(stack), len(stack) ** (-1.0 / norm))
-    value = WeightedSVM(stack, problems, ridge, norm).solve(weights, 0.5 * tol, start)
+    value = WeightedSVM(stack, problems, ridge, norm).solve(weights, 0.5 * tol, start, start_products)
     objective = value.dual + value.inner_gap
     certificate = Certificate(value.inner_gap, objective, "duality gap" if value.proven else "stationarity")
     status = Status.CONVERGED if certificate.relative <= tol else Status.PRECISION

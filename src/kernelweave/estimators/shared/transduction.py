@@ -374,13 +374,24 @@ def best_descent(
     machine = options.machine
 
     def train(
-        problems: Sequence[DualProblem], weights: np.ndarray | None, duals: list[np.ndarray] | None, tol: float
+        problems: Sequence[DualProblem],
+        weights: np.ndarray | None,
+        duals: list[np.ndarray] | None,
+        products: np.ndarray | None,
+        tol: float,
     ) -> WeightsResult:
         tol *= INNER_TOL_SHARE
         if machine.weighting == "uniform" or len(stack) == 1:
-            return train_with_equal_weights(stack, problems, 0.0, machine.norm, tol, duals)
+            return train_with_equal_weights(stack, problems, 0.0, machine.norm, tol, duals, products)
         return solve_kernel_weights(
-            stack, problems, norm=machine.norm, method=machine.solver, start=weights, start_duals=duals, tol=tol
+            stack,
+            problems,
+            norm=machine.norm,
+            method=machine.solver,
+            start=weights,
+            start_duals=duals,
+            start_products=products,
+            tol=tol,
         )
 
     results: list[TransductionResult] = []
