@@ -45,11 +45,15 @@ class Deadline:
         """Whether the fit has to end."""
         return self.left == 0.0
 
+    def part(self, share: float) -> Deadline:
+        """Return the deadline of what may take a share of the whole time, from the same start."""
+        return self if self.seconds is None else Deadline(share * self.seconds, self.started)
+
     def check(self, what: str) -> None:
         """Refuse to go on where the time is over before ``what`` is done."""
         if self.is_over:
             raise OutOfTimeError(
-                f"max_time={self.seconds:g} was over before {what}: nothing can be predicted yet. Raise max_time."
+                f"max_time={self.seconds:g} s was over before {what}: nothing can be predicted yet. Raise max_time."
             )
 
 

@@ -27,6 +27,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from ..deadline import OutOfTimeError
 from ..result import Certificate, SolverResult, Status
 
 TINY = float(np.finfo(float).tiny)
@@ -81,7 +82,7 @@ def descend(
     ----------
     inner : callable
         Returns, for a point and a relative accuracy, a point that minimises its convex problem as accurately, and a
-        lower bound on the minimum.
+        lower bound on the minimum; it may raise an `OutOfTimeError`.
     start : Point
         Its objective may be infinite; the first step is then taken whatever it brings.
     tol : float
@@ -104,7 +105,11 @@ def descend(
     point, history, status = start, [], Status.MAX_ITER
     gap, accuracy = np.inf, tol if exact else None
     for n_iter in range(1, max_iter + 1):
-        trial, bound = inner(point, accuracy)
+        try:
+            trial, bound = inner(point, accuracy)
+        except OutOfTimeError:
+            n_iter, status = n_iter - 1, Status.MAX_TIME
+            break
         gap, is_exact = max(0.0, point.objective - bound), accuracy is not None and accuracy <= tol
         n_changed = int(np.count_nonzero(trial.slopes != point.slopes))
         if n_changed == 0 and (is_exact or trial.objective <= point.objective):

@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from ..deadline import NO_DEADLINE, Deadline
 from ..margin import DualProblem
 from ..result import Certificate, FitState, SolverResult, Status
 from .dc import descend
@@ -180,6 +181,7 @@ def solve_transduction(
     tol: float = 1e-3,
     max_iter: int = 100,
     callback: Callable[[FitState], object] | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> TransductionResult:
     """Find a stationary point by convex problems, from the machines that labelled points alone give.
 
@@ -203,13 +205,15 @@ def solve_transduction(
         Largest number of convex problems in a stage.
     callback : callable, optional
         Called with a `FitState` after each step; a true answer stops.
+    deadline : Deadline
+        When it is over, the last point is returned; ``train`` may raise an `OutOfTimeError`.
 
     Returns
     -------
     TransductionResult
         ``x`` holds the weights. Records of the history name their stage.
     """
-    begun, n_solves, stopped, stage_tol = time.perf_counter(), 0, False, tol
+    begun, n_solves, stopped, why = time.perf_counter(), 0, False, Status.CALLBACK
     history: list[dict[str, Any]] = []
     convex = not any(machine.cost_unlabeled.any() for machine in machines)
 
@@ -249,10 +253,12 @@ def solve_transduction(
         def report_step(
             record: dict[str, Any], stage: float = stage, stretched: bool = stretched, tol: float = stage_tol
         ) -> bool:
-            nonlocal stopped
+            nonlocal stopped, why
             record |= {"stage": stage, "n_solves": n_solves, "seconds": time.perf_counter() - begun}
             record["stretched"] = stretched and record["iteration"] == 1
-            stopped = callback is not None and bool(callback(_make_state(record, tol, len(stages) * max_iter)))
+            asked = callback is not None and bool(callback(_make_state(record, tol, len(stages) * max_iter)))
+            stopped = asked or deadline.is_over
+            why = Status.CALLBACK if asked else Status.MAX_TIME
             return stopped
 
         begin = _add_objective(staged, point, stretch=True)
@@ -261,11 +267,16 @@ def solve_transduction(
         result = descend(inner, begin, tol=stage_tol, max_iter=max_iter, exact=convex, on_step=report_step)
         point = result.point
         history += result.history
+        if result.status is Status.MAX_TIME:
+            stopped, why = True, Status.MAX_TIME
         if stopped:
             break
     status, certificate = result.status, result.certificate
-    if stopped and stage != stages[-1]:  # nothing is known about the problem of the last stage
-        point, status = _add_objective(machines, point), Status.CALLBACK
+    if status is Status.CALLBACK:
+        status = why
+    if stopped and (stage != stages[-1] or not np.isfinite(point.objective)):
+        # nothing is known about the problem of the last stage
+        point, status = _add_objective(machines, point), why
         certificate = Certificate(np.inf, point.objective, "stationarity")
     certificate = replace(certificate, kind="duality gap") if convex else certificate
     return TransductionResult(
