@@ -33,7 +33,7 @@ ESTIMATORS = (
 SUPERVISED = ("MKL", "CGBoost")
 CLASSES, ROWS = (2, 10, 26, 100), (2000, 6000)
 N_COLUMNS, N_LATENT, N_CLUSTERS, N_LABELS = 16, 4, 26, 300
-LIMIT = 300  # seconds of a process, after which it is stopped
+LIMIT = 900  # seconds of a process, after which it is stopped
 TIME_LIMITS = (2.0, 10.0)  # max_time of the fits that --limits measures
 ALLOWED_SHARE, ALLOWED_SECONDS = 0.2, 1.0  # by which a fit may take longer than max_time
 

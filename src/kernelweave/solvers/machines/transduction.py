@@ -42,7 +42,9 @@ from .kernel_weights import WeightsResult
 COPIES = np.array([[1.0], [-1.0]])  # the signs of an unlabelled point
 # Stages before the last only lead to a start: on 13 sets errors are the same as with tol, in four fifths of the time.
 EARLY_TOLERANCE = 3.0  # times tol
-FIRST_TOL = 1e-2  # accuracy of the first machines of a stage, relative to their duals; the gap tells that of others
+# Times tol: the accuracy of the first machines of a stage, relative to their duals; the gap tells that of others, which
+# is no larger. Where all machines are accurate, so is the way to a point, which with others depends on rounding.
+FIRST_TOL = 100.0
 TINY = float(np.finfo(float).tiny)
 BOUND_ROUNDING = 1e-9  # of a bound: duals as close to it are at it
 Train = Callable[
@@ -226,7 +228,7 @@ def solve_transduction(
         return trained, _make_point(stack, machines, problems, trained)
 
     first = machines if start is None else [replace(m, cost=c) for m, c in zip(machines, start, strict=True)]
-    point = train_point([machine.dual() for machine in first], None, None, None, tol if convex else FIRST_TOL)[1]
+    point = train_point([machine.dual() for machine in first], None, None, None, tol if convex else FIRST_TOL * tol)[1]
     reached = stages[0]
     for stage in stages[-1:] if convex else stages:
         stage_tol = tol if stage == stages[-1] else EARLY_TOLERANCE * tol
@@ -245,7 +247,7 @@ def solve_transduction(
             # copies of unlabelled points that the point does not have start at zero
             duals = [np.pad(x, (0, len(p.linear) - len(x))) for x, p in zip(begin.duals, problems, strict=True)]
             products = begin.values - begin.offsets
-            asked = _relate(accuracy, point.objective, constant)
+            asked = _relate(accuracy, point.objective, constant, FIRST_TOL * tol)
             trained, following = train_point(problems, begin.weights, duals, products, asked)
             tried[:] = point, following
             return _add_objective(staged, following), trained.objective - trained.certificate.gap + constant
@@ -313,14 +315,14 @@ def _raise_bounds(
     return replace(point, duals=duals, by_rows=by_rows, values=values)
 
 
-def _relate(accuracy: float | None, objective: float, constant: float) -> float:
+def _relate(accuracy: float | None, objective: float, constant: float, largest: float) -> float:
     """Return how accurate machines have to be, relative to their duals, for an accuracy relative to the objective.
 
     Most of the objective is the constant where most points are far from the boundary, as with many classes.
     """
     if accuracy is None or not np.isfinite(objective):
-        return FIRST_TOL
-    return min(FIRST_TOL, accuracy * abs(objective) / max(abs(objective - constant), TINY))
+        return largest
+    return min(largest, accuracy * abs(objective) / max(abs(objective - constant), TINY))
 
 
 def _make_state(record: dict[str, Any], tol: float, max_steps: int) -> FitState:
