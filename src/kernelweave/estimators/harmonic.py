@@ -69,7 +69,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
     n_jobs : int, optional
         Has no influence: there is one problem.
     verbose : int, default=0
-        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
+        1 and 2 print a line about what was found.
     random_state : int, RandomState or None, default=None
         Seed of the kernels' random draws, and of approximate neighbours.
 
@@ -253,7 +253,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
     n_jobs : int, optional
         Has no influence: there is one problem.
     verbose : int, default=0
-        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
+        1 and 2 print a line about what was found.
     random_state : int, RandomState or None, default=None
         Seed of the kernels' random draws, and of approximate neighbours.
 

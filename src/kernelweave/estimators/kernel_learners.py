@@ -71,7 +71,7 @@ class LabelAwareKernelLearner(KernelTransformer):
     n_jobs : int, optional
         Has no influence: there is one problem.
     verbose : int, default=0
-        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
+        1 and 2 print a line about what was found.
     random_state : int, RandomState or None, default=None
         Seed of landmarks, and of what kernels draw at random.
 
@@ -237,8 +237,12 @@ class AlignedKernelLearner(KernelTransformer):
         What ``y`` holds.
     unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row in ``y``.
-    max_time, n_jobs, verbose : optional
-        As in :class:`LabelAwareKernelLearner`.
+    max_time : float, optional
+        Seconds that the fit may take, as in :class:`LabelAwareKernelLearner`.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
+    verbose : int, default=0
+        1 and 2 print a line about what was found.
     random_state : int, RandomState or None, default=None
         Seed of landmarks, and of what kernels draw at random.
 
@@ -362,8 +366,12 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         What ``y`` holds.
     unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row in ``y``.
-    max_time, n_jobs, verbose : optional
-        As in :class:`LabelAwareKernelLearner`.
+    max_time : float, optional
+        Seconds that the fit may take, as in :class:`LabelAwareKernelLearner`.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
+    verbose : int, default=0
+        1 and 2 print a line about what was found.
     random_state : int, RandomState or None, default=None
         Seed of landmarks, and of what kernels draw at random.
 

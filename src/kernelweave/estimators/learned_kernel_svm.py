@@ -65,7 +65,7 @@ class LearnedKernelClassifier(KernelClassifier):
         Machines of classes that are trained at the same time; -1: as many as there are cores. Has no influence on the
         result.
     verbose : int, default=0
-        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
+        1 and 2 print a line for each learner and fold.
     random_state : int, RandomState or None, default=None
         Seed of folds, and of what kernels draw at random for learners without a seed of their own.
 
@@ -215,7 +215,7 @@ class LearnedKernelRegressor(KernelRegressor):
     n_jobs : int, optional
         Machines of outputs that are trained at the same time. Has no influence on the result.
     verbose : int, default=0
-        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
+        1 and 2 print a line for each learner and fold.
     random_state : int, RandomState or None, default=None
         Seed of folds, and of what kernels draw at random for learners without a seed of their own.
 
