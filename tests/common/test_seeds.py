@@ -24,7 +24,7 @@ def test_a_generator_as_seed_is_as_good_as_a_number(case):
 
 @cases(variants=True, where=having("n_jobs"))
 def test_the_number_of_jobs_changes_no_bit(case):
-    X, y = sample(case, n_classes=3)
+    X, y = sample(case, n_classes=case.max_classes)
     models = [case.model(n_jobs=n, **case.draws).fit(X, y) for n in (None, 2)]
     np.testing.assert_array_equal(outputs(models[0], X), outputs(models[1], X))
     np.testing.assert_array_equal(models[0].objective_, models[1].objective_)

@@ -193,11 +193,7 @@ def _describe_errors(records: list[dict[str, Any]], task: str) -> list[str]:
         is_share = task == "classification"
         columns.append([f"{value:.1%}" for value in values] if is_share else format_numbers(values, digits))
     return [
-        f"{error} ± {spread}"
-        if math.isfinite(record["error"])
-        else "failed"
-        if record["status"].startswith("failed")
-        else str(record["status"])
+        f"{error} ± {spread}" if math.isfinite(record["error"]) else str(record["status"]).partition(":")[0]
         for record, error, spread in zip(records, *columns, strict=True)
     ]
 

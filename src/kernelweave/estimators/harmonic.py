@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin, RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 
-from ..kernels.base import ALL, BoundKernel, require_kernel
-from ..kernels.checks import is_symmetric, require_finite
-from ..kernels.defaults import neighbor_metric
-from ..kernels.graph import EDGE_WEIGHTS, METRICS, neighbor_graph
-from ..kernels.library import KernelLibrary
-from ..kernels.pointwise import RBF
-from ..kernels.sharing import once
-from ..kernels.tables import is_table
-from ..labels import Partition, partition, partition_targets
-from ..parameters import COUNT, POSITIVE, READ_LATER, one_of
-from ..solvers.harmonic import solve_harmonic
-from ..solvers.result import Certificate, Status
-from ..warn import warn_caller
-from .graph_means import KernelMeans, NeighborMeans
+from ..kernels.graph import EDGE_WEIGHTS, METRICS
+from ..labels import partition, partition_targets
+from ..parameters import COUNT, POSITIVE, READ_LATER, one_of, read_options
+from ..solvers.deadline import Deadline
 from .shared.base import KernelEstimator
-from .shared.memory import require_memory
+from .shared.harmonic import SpreadingOptions, distributions, graph_library, join_rows, spread_values, weigh_classes
 from .shared.outputs import KernelClassifier, KernelRegressor
-from .shared.sample import Sample, bind, class_shares, read_sample
+from .shared.progress import LIMIT_CONSTRAINTS
+from .shared.sample import class_shares, read_sample
 
-REMEDIES = {
-    Status.MAX_ITER: "Raise max_iter or tol, or accept the error.",
-    Status.PRECISION: (
-        "Some rows are almost disconnected from the labelled rows: label one of them, raise n_neighbors, or take "
-        'edge_weights="self_tuning" or "binary".'
-    ),
-}
-N_MATRICES = 4  # of all rows by all rows, that an elimination has in memory
 GRAPH_CONSTRAINTS = {
     "n_neighbors": COUNT,
     "kernel": READ_LATER,
@@ -46,7 +26,7 @@ GRAPH_CONSTRAINTS = {
     "tol": POSITIVE,
     "max_iter": COUNT,
     "random_state": READ_LATER,
-}
+} | LIMIT_CONSTRAINTS
 
 
 class HarmonicClassifier(ClassifierMixin, KernelEstimator):
@@ -83,6 +63,13 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         Largest number of steps of conjugate gradients, which solve sparse graphs of more than 1,000 unlabelled rows.
     unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
+    verbose : int, default=0
+        1 and 2 print a line about what was found.
     random_state : int, RandomState or None, default=None
         Seed of the kernels' random draws, and of approximate neighbours.
 
@@ -153,6 +140,9 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         tol: float = 1e-6,
         max_iter: int = 10_000,
         unlabeled: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ):
         self.n_neighbors = n_neighbors
@@ -163,6 +153,9 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         self.tol = tol
         self.max_iter = max_iter
         self.unlabeled = unlabeled
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -182,6 +175,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         """
         self._check_parameters()
         owner, library = type(self).__name__, graph_library(type(self).__name__, self.kernel)
+        options = read_options(SpreadingOptions, self._parameters(), owner=owner, deadline=Deadline(self.max_time))
         sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled))
         shares = class_shares(owner, self.class_prior, sample.partition)
         graph = join_rows(
@@ -193,7 +187,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
             metric=self.metric,
             edge_weights=self.edge_weights,
         )
-        fit = spread_values(graph, sample.partition.labeled, sample.partition.indicator(), self.tol, self.max_iter)
+        fit = spread_values(graph, sample.partition.labeled, sample.partition.indicator(), options)
         classes = weigh_classes(fit, sample.partition, shares, balanced=self.class_prior is not None)
         return self._keep(sample, library, fit, classes, _extension=graph.extension)
 
@@ -253,6 +247,13 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         Largest error of a value, relative to the range of those given.
     max_iter : int, default=10000
         Largest number of steps of conjugate gradients.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
+    verbose : int, default=0
+        1 and 2 print a line about what was found.
     random_state : int, RandomState or None, default=None
         Seed of the kernels' random draws, and of approximate neighbours.
 
@@ -299,6 +300,9 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         edge_weights: str = "gaussian",
         tol: float = 1e-6,
         max_iter: int = 10_000,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ):
         self.n_neighbors = n_neighbors
@@ -307,6 +311,9 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         self.edge_weights = edge_weights
         self.tol = tol
         self.max_iter = max_iter
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any) -> Self:
@@ -326,6 +333,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         """
         self._check_parameters()
         owner, library = type(self).__name__, graph_library(type(self).__name__, self.kernel)
+        options = read_options(SpreadingOptions, self._parameters(), owner=owner, deadline=Deadline(self.max_time))
         sample = read_sample(self._read_rows(X), partition_targets(y, several=True))
         graph = join_rows(
             owner,
@@ -337,7 +345,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
             edge_weights=self.edge_weights,
         )
         targets = sample.partition.targets
-        fit = spread_values(graph, sample.partition.labeled, targets.reshape(len(targets), -1), self.tol, self.max_iter)
+        fit = spread_values(graph, sample.partition.labeled, targets.reshape(len(targets), -1), options)
         transduction = fit.harmonic.copy() if targets.ndim == 2 else fit.harmonic[:, 0].copy()
         return self._keep(sample, library, fit, _extension=graph.extension, transduction_=transduction)
 
@@ -362,139 +370,3 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
-
-
-@dataclass(frozen=True, eq=False)
-class Graph:
-    """The weights of the edges between rows, and what extends a function on the graph to new rows."""
-
-    W: Any
-    extension: NeighborMeans | KernelMeans
-
-
-@dataclass(frozen=True, eq=False)
-class HarmonicFit:
-    """The harmonic function at all rows, and how well it is known; fields as the attributes of the estimators."""
-
-    harmonic: np.ndarray
-    unreached: np.ndarray
-    error_bound: float
-    objective: float
-    certificate: Certificate
-    status: Status
-    n_iter: int
-
-
-@dataclass(frozen=True, eq=False)
-class ClassFit:
-    """Classes made of a harmonic function; fields as the attributes of the classifier."""
-
-    classes: np.ndarray
-    harmonic: np.ndarray
-    class_factors: np.ndarray
-    label_distributions: np.ndarray
-    transduction: np.ndarray
-
-
-def graph_library(owner: str, kernel: Any) -> KernelLibrary:
-    """Return the kernel where there is one; the nearest neighbours take such rows as any RBF."""
-    if kernel is not None:
-        require_kernel(owner, kernel)
-    return KernelLibrary([RBF() if kernel is None else kernel])
-
-
-def join_rows(
-    owner: str,
-    sample: Sample,
-    rng: np.random.Generator,
-    *,
-    kernel: Any,
-    n_neighbors: int,
-    metric: str,
-    edge_weights: str,
-) -> Graph:
-    """Join all pairs of rows by a kernel, or each with its nearest neighbours where there is none."""
-    if kernel is not None:
-        require_memory(
-            8 * N_MATRICES * sample.n_rows**2,
-            f"{owner} joins all pairs of {sample.n_rows:,} rows where a kernel is given",
-            "Pass kernel=None for the graph of nearest neighbours, or fewer rows.",
-        )
-        bound = bind(KernelLibrary([kernel]), sample, rng).kernels[0]
-        return Graph(_read_similarities(owner, bound, str(kernel)), KernelMeans(bound))
-    if metric == "auto" and is_table(sample.X):
-        metric = "power"
-    metric = neighbor_metric(metric, None, sample.X)
-    what = ("harmonic graph", int(n_neighbors), metric, edge_weights)
-    return once(what, sample.X, partial(_join_neighbors, sample.X, n_neighbors, metric, edge_weights), rng)
-
-
-def _join_neighbors(X: Any, n_neighbors: int, metric: str, edge_weights: str, rng: np.random.Generator) -> Graph:
-    means = NeighborMeans(X, n_neighbors, metric, edge_weights)
-    W = neighbor_graph(means.points, n_neighbors, edge_weights=edge_weights, rng=rng)
-    means.learn_lengths(W)
-    return Graph(W, means)
-
-
-def spread_values(graph: Graph, labeled: np.ndarray, values: np.ndarray, tol: float, max_iter: int) -> HarmonicFit:
-    """Return the harmonic function with these values at the labelled rows; warn where it is not accurate enough."""
-    result = solve_harmonic(graph.W, labeled, values, fallback=values.mean(axis=0), tol=tol, max_iter=max_iter)
-    if result.status in REMEDIES:
-        warn_caller(
-            f"{result.status.value} Bound on the errors of the harmonic function, relative to its range: "
-            f"{result.error:.1e}, tolerance: {tol:.1e}. {REMEDIES[result.status]}",
-            ConvergenceWarning,
-        )
-    return HarmonicFit(
-        harmonic=result.x,
-        unreached=result.unreached,
-        error_bound=float(result.error),
-        objective=result.objective,
-        certificate=result.certificate,
-        status=result.status,
-        n_iter=max(1, result.n_iter),
-    )
-
-
-def weigh_classes(fit: HarmonicFit, known: Partition, shares: np.ndarray | None, *, balanced: bool) -> ClassFit:
-    """Weigh the classes such that their masses on unlabelled rows are their shares, by default those of the labels.
-
-    Rows that no path of edges joins to a labelled one get the shares themselves.
-    """
-    if shares is None:
-        shares = np.bincount(known.codes) / known.n_labeled
-    values = fit.harmonic.copy()
-    mass = values[np.setdiff1d(known.unlabeled, fit.unreached)].sum(axis=0)
-    factors = np.ones(known.n_classes)
-    if balanced and mass.any():
-        factors = np.divide(shares, mass, out=np.zeros(len(mass)), where=mass > 0.0)
-        factors[mass == 0.0] = factors.max()  # the class has labelled rows only
-        factors = factors / factors.max()
-    values[fit.unreached] = shares / factors / np.sum(shares / factors)
-    probabilities = distributions(values, factors)
-    probabilities[known.labeled] = known.indicator()
-    classes = known.classes.copy()
-    return ClassFit(classes, values, factors, probabilities, classes[probabilities.argmax(axis=1)])
-
-
-def distributions(values: np.ndarray, factors: np.ndarray) -> np.ndarray:
-    """Weigh the classes for their masses, and bring rows to sum 1."""
-    weighted = np.maximum(values, 0.0) * factors
-    return weighted / weighted.sum(axis=1, keepdims=True)
-
-
-def _read_similarities(owner: str, kernel: BoundKernel, name: str) -> np.ndarray:
-    """Return the kernel at all rows as weights of edges; refuse one that is none."""
-    K = kernel.block(ALL, ALL)
-    W = K.astype(np.float64, copy=False)
-    np.fill_diagonal(W, 0.0)
-    lowest, largest = float(W.min()), float(W.max())
-    require_finite(np.array([lowest, largest]), name)
-    if lowest < 0.0:
-        raise ValueError(
-            f"The kernel {name} has negative values, down to {lowest:.3g}; {owner} uses kernel values as edge weights. "
-            "Pass a non-negative kernel, such as RBF(), or kernel=None for the graph of nearest neighbours."
-        )
-    if not is_symmetric(W, float(np.finfo(K.dtype).eps)):
-        raise ValueError(f"The kernel {name} is not symmetric; {owner} uses its values as edge weights.")
-    return W

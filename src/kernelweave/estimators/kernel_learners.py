@@ -2,7 +2,7 @@ r"""Kernels learned from few labels and the shape of all rows: label-aware, alig
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 from ..kernels.base import require_kernel
 from ..kernels.defaults import as_library
@@ -11,6 +11,7 @@ from ..kernels.pointwise import RBF
 from ..parameters import BOOLEAN, COUNT, LANDMARKS, NON_NEGATIVE, READ_LATER, SHARE_OF_ROWS, WHOLE, one_of, require
 from .shared.base_kernels import KernelDesign
 from .shared.kernel_alignment import KernelTransformer
+from .shared.progress import LIMIT_CONSTRAINTS
 
 LEARNER_CONSTRAINTS = {
     "n_eigenvectors": WHOLE | SHARE_OF_ROWS,
@@ -19,7 +20,7 @@ LEARNER_CONSTRAINTS = {
     "target": one_of("auto", "classes", "numbers"),
     "unlabeled": READ_LATER,
     "random_state": READ_LATER,
-}
+} | LIMIT_CONSTRAINTS
 WEIGHTING_CONSTRAINTS = {"weighting": one_of("alignf", "align", "uniform"), "ridge": NON_NEGATIVE}
 
 
@@ -64,6 +65,13 @@ class LabelAwareKernelLearner(KernelTransformer):
         What ``y`` holds; ``"auto"``: numbers where it is continuous or has several columns.
     unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
+    verbose : int, default=0
+        1 and 2 print a line about what was found.
     random_state : int, RandomState or None, default=None
         Seed of landmarks, and of what kernels draw at random.
 
@@ -149,6 +157,9 @@ class LabelAwareKernelLearner(KernelTransformer):
         landmarks: str = "kmeans",
         target: str = "auto",
         unlabeled: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ):
         self.kernel = kernel
@@ -163,28 +174,10 @@ class LabelAwareKernelLearner(KernelTransformer):
         self.landmarks = landmarks
         self.target = target
         self.unlabeled = unlabeled
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
-        """Learn the weights of the base kernels.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows; also a Dask array or frame.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
-        sample_weight : array-like of shape (n_samples,), optional
-            Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
-        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
-            More rows, without labels.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        return self._fit_kernel(X, y, sample_weight, X_unlabeled, is_default=self.kernel is None)
 
     def design(self) -> KernelDesign:
         """Return what is learned from, and how, as plain options; refuse parameters that are not allowed.
@@ -244,6 +237,12 @@ class AlignedKernelLearner(KernelTransformer):
         What ``y`` holds.
     unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row in ``y``.
+    max_time : float, optional
+        Seconds that the fit may take, as in :class:`LabelAwareKernelLearner`.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
+    verbose : int, default=0
+        1 and 2 print a line about what was found.
     random_state : int, RandomState or None, default=None
         Seed of landmarks, and of what kernels draw at random.
 
@@ -294,6 +293,9 @@ class AlignedKernelLearner(KernelTransformer):
         landmarks: str = "kmeans",
         target: str = "auto",
         unlabeled: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ):
         self.kernels = kernels
@@ -305,28 +307,10 @@ class AlignedKernelLearner(KernelTransformer):
         self.landmarks = landmarks
         self.target = target
         self.unlabeled = unlabeled
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
-        """Learn the weights of the base kernels.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows; also a Dask array or frame.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
-        sample_weight : array-like of shape (n_samples,), optional
-            Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
-        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
-            More rows, without labels.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        return self._fit_kernel(X, y, sample_weight, X_unlabeled, is_default=self.kernels is None)
 
     def design(self) -> KernelDesign:
         """Return what is learned from, and how, as plain options; refuse parameters that are not allowed.
@@ -382,6 +366,12 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         What ``y`` holds.
     unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row in ``y``.
+    max_time : float, optional
+        Seconds that the fit may take, as in :class:`LabelAwareKernelLearner`.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
+    verbose : int, default=0
+        1 and 2 print a line about what was found.
     random_state : int, RandomState or None, default=None
         Seed of landmarks, and of what kernels draw at random.
 
@@ -426,6 +416,9 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         landmarks: str = "kmeans",
         target: str = "auto",
         unlabeled: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ):
         self.kernel = kernel
@@ -434,28 +427,10 @@ class OrderedSpectralKernelLearner(KernelTransformer):
         self.landmarks = landmarks
         self.target = target
         self.unlabeled = unlabeled
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
-        """Learn the weights of the base kernels.
-
-        Parameters
-        ----------
-        X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows; also a Dask array or frame.
-        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
-            Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
-        sample_weight : array-like of shape (n_samples,), optional
-            Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
-        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
-            More rows, without labels.
-
-        Returns
-        -------
-        self
-            The fitted estimator.
-        """
-        return self._fit_kernel(X, y, sample_weight, X_unlabeled, is_default=self.kernel is None)
 
     def design(self) -> KernelDesign:
         """Return what is learned from, and how, as plain options; refuse parameters that are not allowed.

@@ -9,11 +9,13 @@ from ..kernels.library import KernelLibrary
 from ..kernels.manifold import ManifoldKernel
 from ..labels import partition
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
+from ..solvers.deadline import Deadline
 from .shared.in_sample import outputs_at_given
 from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions
 from .shared.machine_choice import fit_one_kernel
 from .shared.outputs import KernelClassifier, transduce_classes
 from .shared.problems import class_problem
+from .shared.progress import LIMIT_CONSTRAINTS
 from .shared.sample import bind, read_sample
 
 RATIOS = (100.0, 10.0, 0.0)  # that folds choose from; the first unless another one is clearly better
@@ -62,6 +64,14 @@ class LapSVMClassifier(KernelClassifier):
         What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
     dtype : {"float64", "float32"}, default="float64"
         Precision in which the kernel at the labelled rows is kept.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Machines of classes that are trained at the same time; -1: as many as there are cores. Has no influence on the
+        result.
+    verbose : int, default=0
+        1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
     random_state : int, RandomState or None, default=None
         Seed of folds, and of the kernels' random draws.
 
@@ -111,15 +121,19 @@ class LapSVMClassifier(KernelClassifier):
     (True, 'duality gap')
     """
 
-    _constraints = MACHINE_CONSTRAINTS | {
-        "C": POSITIVE | one_of("cv"),
-        "n_neighbors": COUNT,
-        "degree": COUNT,
-        "ratio": NON_NEGATIVE | one_of("cv"),
-        "metric": one_of("auto", "euclidean", "cosine", "kernel"),
-        "n_landmarks": LANDMARKS,
-        **dict.fromkeys(("kernel", "class_weight", "unlabeled"), READ_LATER),
-    }
+    _constraints = (
+        MACHINE_CONSTRAINTS
+        | LIMIT_CONSTRAINTS
+        | {
+            "C": POSITIVE | one_of("cv"),
+            "n_neighbors": COUNT,
+            "degree": COUNT,
+            "ratio": NON_NEGATIVE | one_of("cv"),
+            "metric": one_of("auto", "euclidean", "cosine", "kernel"),
+            "n_landmarks": LANDMARKS,
+            **dict.fromkeys(("kernel", "class_weight", "unlabeled"), READ_LATER),
+        }
+    )
 
     def __init__(
         self,
@@ -137,6 +151,9 @@ class LapSVMClassifier(KernelClassifier):
         class_weight: Any = None,
         unlabeled: Any = "auto",
         dtype: str = "float64",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ):
         self.kernel = kernel
@@ -152,6 +169,9 @@ class LapSVMClassifier(KernelClassifier):
         self.class_weight = class_weight
         self.unlabeled = unlabeled
         self.dtype = dtype
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
@@ -176,6 +196,7 @@ class LapSVMClassifier(KernelClassifier):
             MachineOptions,
             self._parameters(),
             owner=type(self).__name__,
+            deadline=Deadline(self.max_time),
             memory_advice="SSMKClassifier, which reads kernels by blocks",
         )
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)

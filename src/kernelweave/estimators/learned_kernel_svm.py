@@ -12,13 +12,15 @@ from ..kernels.defaults import deformed_kernels, design_kernels
 from ..kernels.manifold import MAX_EXACT_ROWS
 from ..kernels.partitioned import draw_rows
 from ..labels import partition, partition_targets
-from ..parameters import POSITIVE, READ_LATER, one_of, require
+from ..parameters import POSITIVE, READ_LATER, one_of, read_options, require
+from ..solvers.deadline import Deadline
 from .kernel_learners import AlignedKernelLearner, LabelAwareKernelLearner, Learner
 from .shared.in_sample import transduce
 from .shared.learned_kernel_svm import LearnedMachineOptions, fit_learned_machine
 from .shared.outputs import KernelClassifier, KernelRegressor
 from .shared.partitioned import LabelRule, bring_to_memory
 from .shared.problems import EPSILON, class_problem, number_problem
+from .shared.progress import LIMIT_CONSTRAINTS
 from .shared.target import Target, read_target
 
 MAX_VECTORS, N_LANDMARKS = 150, 300  # of the default learner with eigenvectors; landmarks above 2000 rows
@@ -27,7 +29,7 @@ LEARNED_CONSTRAINTS = {
     "C": POSITIVE | one_of("cv"),
     "tol": POSITIVE,
     "random_state": READ_LATER,
-}
+} | LIMIT_CONSTRAINTS
 
 
 class LearnedKernelClassifier(KernelClassifier):
@@ -56,6 +58,14 @@ class LearnedKernelClassifier(KernelClassifier):
         Factors on ``C`` by class.
     unlabeled : "auto", None or marker, default="auto"
         What marks an unlabelled row in ``y``, as in :class:`SSMKClassifier`.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Machines of classes that are trained at the same time; -1: as many as there are cores. Has no influence on the
+        result.
+    verbose : int, default=0
+        1 and 2 print a line for each learner and fold.
     random_state : int, RandomState or None, default=None
         Seed of folds, and of what kernels draw at random for learners without a seed of their own.
 
@@ -119,6 +129,9 @@ class LearnedKernelClassifier(KernelClassifier):
         tol: float = 1e-3,
         class_weight: Any = None,
         unlabeled: Any = "auto",
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ):
         self.learner = learner
@@ -126,6 +139,9 @@ class LearnedKernelClassifier(KernelClassifier):
         self.tol = tol
         self.class_weight = class_weight
         self.unlabeled = unlabeled
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
@@ -148,7 +164,12 @@ class LearnedKernelClassifier(KernelClassifier):
             The fitted estimator.
         """
         self._check_parameters()
-        options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)
+        options = read_options(
+            LearnedMachineOptions,
+            self._parameters(),
+            owner=type(self).__name__,
+            deadline=Deadline(self.max_time),
+        )
         read, rule = partial(partition, unlabeled=self.unlabeled), LabelRule("classes", self.unlabeled)
         sample, partitions = bring_to_memory(self._read_sample(X, y, sample_weight, X_unlabeled, read, rule))
         target = read_target(sample)
@@ -188,6 +209,13 @@ class LearnedKernelRegressor(KernelRegressor):
         of each target.
     tol : float, default=1e-3
         Relative duality gap to reach.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Machines of outputs that are trained at the same time. Has no influence on the result.
+    verbose : int, default=0
+        1 and 2 print a line for each learner and fold.
     random_state : int, RandomState or None, default=None
         Seed of folds, and of what kernels draw at random for learners without a seed of their own.
 
@@ -230,12 +258,18 @@ class LearnedKernelRegressor(KernelRegressor):
         C: float | str = "cv",
         epsilon: float | str = "auto",
         tol: float = 1e-3,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
         random_state: Any = None,
     ):
         self.learner = learner
         self.C = C
         self.epsilon = epsilon
         self.tol = tol
+        self.max_time = max_time
+        self.n_jobs = n_jobs
+        self.verbose = verbose
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
@@ -258,7 +292,12 @@ class LearnedKernelRegressor(KernelRegressor):
             The fitted estimator.
         """
         self._check_parameters()
-        options = LearnedMachineOptions(type(self).__name__, self.C, self.tol)
+        options = read_options(
+            LearnedMachineOptions,
+            self._parameters(),
+            owner=type(self).__name__,
+            deadline=Deadline(self.max_time),
+        )
         read, rule = partial(partition_targets, several=True), LabelRule("numbers", several=True)
         sample, partitions = bring_to_memory(self._read_sample(X, y, sample_weight, X_unlabeled, read, rule))
         target = read_target(sample)

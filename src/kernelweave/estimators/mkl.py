@@ -8,6 +8,7 @@ from typing import Any, Self
 from ..kernels.defaults import given_library
 from ..labels import partition_targets
 from ..parameters import BOOLEAN, POSITIVE, READ_LATER, one_of, read_options
+from ..solvers.deadline import Deadline
 from ..solvers.result import FitState
 from .shared.in_sample import outputs_at_given
 from .shared.machine import (
@@ -94,6 +95,12 @@ class MKLClassifier(KernelClassifier):
         Precision in which the kernel matrices are kept.
     callback : callable, optional
         ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Machines of classes that are trained at the same time; -1: as many as there are cores. Has no influence on the
+        result.
     verbose : int, default=0
         1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
     random_state : int, RandomState or None, default=None
@@ -202,6 +209,8 @@ class MKLClassifier(KernelClassifier):
         class_weight: Any = None,
         dtype: str = "float64",
         callback: Callable[[FitState], object] | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -218,6 +227,8 @@ class MKLClassifier(KernelClassifier):
         self.class_weight = class_weight
         self.dtype = dtype
         self.callback = callback
+        self.max_time = max_time
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
@@ -240,7 +251,13 @@ class MKLClassifier(KernelClassifier):
             The fitted estimator.
         """
         self._check_parameters()
-        options = read_options(MachineOptions, self._parameters(), owner=type(self).__name__, norm=float(self.norm))
+        options = read_options(
+            MachineOptions,
+            self._parameters(),
+            owner=type(self).__name__,
+            norm=float(self.norm),
+            deadline=Deadline(self.max_time),
+        )
         squared = self.loss == "squared_hinge"
         if self.C == "learned" and (not squared or options.norm != 1 or self.weighting == "uniform"):
             raise ValueError(
@@ -321,6 +338,11 @@ class MKLRegressor(KernelRegressor):
         Precision in which the kernel matrices are kept.
     callback : callable, optional
         ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
     verbose : int, default=0
         1 prints a line for each step.
     random_state : int, RandomState or None, default=None
@@ -376,6 +398,8 @@ class MKLRegressor(KernelRegressor):
         max_iter: int = 1000,
         dtype: str = "float64",
         callback: Callable[[FitState], object] | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -391,6 +415,8 @@ class MKLRegressor(KernelRegressor):
         self.max_iter = max_iter
         self.dtype = dtype
         self.callback = callback
+        self.max_time = max_time
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
@@ -412,7 +438,13 @@ class MKLRegressor(KernelRegressor):
             The fitted estimator.
         """
         self._check_parameters()
-        options = read_options(MachineOptions, self._parameters(), owner=type(self).__name__, norm=float(self.norm))
+        options = read_options(
+            MachineOptions,
+            self._parameters(),
+            owner=type(self).__name__,
+            norm=float(self.norm),
+            deadline=Deadline(self.max_time),
+        )
         sample = read_sample(self._read_rows(X, PRECISION), partition_targets(y), sample_weight)
         library, rng = given_library(self.kernels, sample.X), self._rng()
         everywhere = bind(library, sample, rng)

@@ -18,16 +18,17 @@ from ..parameters import (
     LANDMARKS,
     POSITIVE,
     READ_LATER,
-    VERBOSE,
     is_positive,
     one_of,
     read_options,
     require,
 )
+from ..solvers.deadline import Deadline
 from ..solvers.result import FitState
 from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
 from .shared.in_sample import outputs_at_given
 from .shared.outputs import KernelClassifier, transduce_classes
+from .shared.progress import LIMIT_CONSTRAINTS
 from .shared.sample import bind, read_sample
 
 
@@ -90,6 +91,11 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         Precision in which the kernel matrices are kept.
     callback : callable, optional
         ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Has no influence: there is one problem.
     verbose : int, default=0
         1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
     random_state : int, RandomState or None, default=None
@@ -175,9 +181,8 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         "unlabeled_scatter": BOOLEAN,
         "dtype": one_of("float64", "float32"),
         "callback": CALLBACK,
-        "verbose": VERBOSE,
         "random_state": READ_LATER,
-    }
+    } | LIMIT_CONSTRAINTS
 
     def __init__(
         self,
@@ -196,6 +201,8 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         unlabeled_scatter: bool = False,
         dtype: str = "float64",
         callback: Callable[[FitState], object] | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -213,6 +220,8 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         self.unlabeled_scatter = unlabeled_scatter
         self.dtype = dtype
         self.callback = callback
+        self.max_time = max_time
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
@@ -236,8 +245,9 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         """
         self._check_parameters()
         self._refuse_within_scatter()
+        deadline = Deadline(self.max_time)
         sample = read_sample(self._read_rows(X, ("float64",)), partition(y, unlabeled=self.unlabeled), sample_weight)
-        options = self._options(sample.partition, sample.labeled_weight)
+        options = self._options(sample.partition, sample.labeled_weight, deadline)
         n_rows = sample.n_rows if self.unlabeled_scatter else sample.partition.n_labeled
         given = smooth_library(sample.X) if self.kernels is None else as_library(self.kernels)
         library = discriminant_library(given, self.n_landmarks, n_rows)
@@ -323,7 +333,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
                 'ridge, weighting="learned" or "uniform", formulation="exact" and threshold="midpoint".'
             )
 
-    def _options(self, labels: Partition, weight: np.ndarray) -> DiscriminantOptions:
+    def _options(self, labels: Partition, weight: np.ndarray, deadline: Deadline) -> DiscriminantOptions:
         return read_options(
             DiscriminantOptions,
             self._parameters(),
@@ -332,6 +342,7 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
             class_prior=prior_shares(type(self).__name__, self.class_prior, labels, weight),
             shrinks=self.class_prior is not None,
             calibrated=self.threshold == "calibrated",
+            deadline=deadline,
         )
 
 

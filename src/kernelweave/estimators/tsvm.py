@@ -10,6 +10,7 @@ from ..kernels.defaults import as_library, landmark_kernel, transductive_library
 from ..kernels.library import KernelLibrary
 from ..labels import partition
 from ..parameters import BOOLEAN, READ_LATER, read_options
+from ..solvers.deadline import Deadline
 from ..solvers.result import FitState
 from .shared.machine import PRECISION, WEIGHTS_CONSTRAINTS, MachineOptions
 from .shared.outputs import KernelClassifier
@@ -71,6 +72,12 @@ class TSVMClassifier(KernelClassifier):
         Precision in which the kernel matrix is kept.
     callback : callable, optional
         ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Machines of classes that are trained at the same time; -1: as many as there are cores. Has no influence on the
+        result.
     verbose : int, default=0
         1 shows a progress bar on a terminal and a few lines elsewhere, 2 a line for each step.
     random_state : int, RandomState or None, default=None
@@ -159,6 +166,8 @@ class TSVMClassifier(KernelClassifier):
         unlabeled: Any = "auto",
         dtype: str = "float64",
         callback: Callable[[FitState], object] | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -177,6 +186,8 @@ class TSVMClassifier(KernelClassifier):
         self.unlabeled = unlabeled
         self.dtype = dtype
         self.callback = callback
+        self.max_time = max_time
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
@@ -202,7 +213,7 @@ class TSVMClassifier(KernelClassifier):
         if self.kernel is not None:
             require_kernel(owner, self.kernel)
         params = self._parameters()
-        machine = read_options(MachineOptions, params, owner=owner)
+        machine = read_options(MachineOptions, params, owner=owner, deadline=Deadline(self.max_time))
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
         shares = class_shares(owner, self.class_prior, sample.partition, SHARES_FROM_DATA)
         options = read_options(TransductionOptions, params, machine=machine, shares=shares)
@@ -270,6 +281,12 @@ class TSVMMKLClassifier(KernelClassifier):
         Precision in which the kernel matrices are kept.
     callback : callable, optional
         ``callback(state)`` after each step, with a :class:`FitState`; a true return value stops the fit.
+    max_time : float, optional
+        Seconds that the fit may take. The best of what was reached by then is kept, with a warning; where nothing can
+        be predicted yet, that is an error. Kernels at the rows are computed in any case.
+    n_jobs : int, optional
+        Machines of classes that are trained at the same time; -1: as many as there are cores. Has no influence on the
+        result.
     verbose : int, default=0
         1 prints a line for each step.
     random_state : int, RandomState or None, default=None
@@ -345,6 +362,8 @@ class TSVMMKLClassifier(KernelClassifier):
         unlabeled: Any = "auto",
         dtype: str = "float64",
         callback: Callable[[FitState], object] | None = None,
+        max_time: float | None = None,
+        n_jobs: int | None = None,
         verbose: int = 0,
         random_state: Any = None,
     ):
@@ -367,6 +386,8 @@ class TSVMMKLClassifier(KernelClassifier):
         self.unlabeled = unlabeled
         self.dtype = dtype
         self.callback = callback
+        self.max_time = max_time
+        self.n_jobs = n_jobs
         self.verbose = verbose
         self.random_state = random_state
 
@@ -390,7 +411,9 @@ class TSVMMKLClassifier(KernelClassifier):
         self._check_parameters()
         owner = type(self).__name__
         params = self._parameters()
-        machine = read_options(MachineOptions, params, owner=owner, norm=float(self.norm))
+        machine = read_options(
+            MachineOptions, params, owner=owner, norm=float(self.norm), deadline=Deadline(self.max_time)
+        )
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
         shares = class_shares(owner, self.class_prior, sample.partition, SHARES_FROM_DATA)
         options = read_options(TransductionOptions, params, machine=machine, shares=shares)

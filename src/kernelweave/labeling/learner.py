@@ -249,6 +249,12 @@ def note_limits(learner: Any, n_labeled: int) -> list[str]:
         notes.append(f"Too few labelled rows were held out to know the error: {remedy}.")
     elif n_tested < n_labeled and learner.max_time is not None:
         notes.append(f"Only {n_tested} of {n_labeled} labelled rows were held out. Raise --time-limit to test more.")
+    without = [record for record in learner.leaderboard_ if record["status"].startswith("left out: ")]
+    if without:
+        names, why = [record["candidate"] for record in without], without[0]["status"].partition(": ")[2]
+        notes.append(
+            f"{_list_some(names)} {'was' if len(names) == 1 else 'were'} left out: {why}. --learner names one."
+        )
     notes += [f"{name} could not be fitted: {why}" for name, why in _failures(learner.leaderboard_)]
     for member in learner.members_:
         status = getattr(getattr(member.model, "status_", None), "name", "")

@@ -97,7 +97,7 @@ class PrintedLearner(KernelTransformer):
         learner = LabelAwareKernelLearner(self.kernel, n_eigenvectors=self.n_eigenvectors, ridge=self.ridge)
         return replace(learner.design(), unit_size=False)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: None = None, X_unlabeled: None = None) -> Self:
         """Learn the weights of the vectors."""
         sample = read_sample(self._read_rows(X), read_labels(y, "classes", "auto"))
         return self.keep_kernel(sample, fit_kernel(self.design(), sample, np.random.default_rng(0)))

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from .deadline import NO_DEADLINE, Deadline
 from .result import Certificate, FitState, SolverResult, Status
 
 MIN_DECREASE = 1e-13  # of the objective: a smaller decrease is none
@@ -44,6 +45,7 @@ class Course(Generic[P]):
         Steps in a row that lower neither the objective nor the gap, after which rounding is to blame.
     min_decrease : float
         Share of the smallest gap that is no progress of the objective, however exact that is.
+    deadline : Deadline
 
     Attributes
     ----------
@@ -61,9 +63,10 @@ class Course(Generic[P]):
         *,
         patience: int,
         min_decrease: float = 0.0,
+        deadline: Deadline = NO_DEADLINE,
     ):
         self.tol, self.max_iter, self.callback = tol, max_iter, callback
-        self.patience, self.min_decrease = patience, min_decrease
+        self.patience, self.min_decrease, self.deadline = patience, min_decrease, deadline
         self.history: list[dict[str, Any]] = []
         self.started, self.step, self.n_stalls = time.perf_counter(), "start", 0
         self.lowest = self.smallest = np.inf  # objective and gap
@@ -101,6 +104,8 @@ class Course(Generic[P]):
             self.status = Status.CONVERGED
         elif asked:
             self.status = Status.CALLBACK
+        elif self.deadline.is_over:
+            self.status = Status.MAX_TIME
         elif iteration >= self.max_iter:
             self.status = Status.MAX_ITER
         elif self.n_stalls >= self.patience:

@@ -41,6 +41,7 @@ import numpy as np
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
+from .deadline import NO_DEADLINE, Deadline
 from .result import Certificate, SolverResult, Status
 
 MAX_DENSE_ROWS = 1000  # rows without label: up to so many, a sparse graph is made dense
@@ -76,6 +77,7 @@ def solve_harmonic(
     fallback: np.ndarray,
     tol: float = 1e-6,
     max_iter: int = 10_000,
+    deadline: Deadline = NO_DEADLINE,
 ) -> HarmonicResult:
     """Extend values at the labelled rows of a graph harmonically to all rows.
 
@@ -92,6 +94,8 @@ def solve_harmonic(
         The largest error of a value, relative to the range of ``Y``.
     max_iter : int
         Largest number of steps of the conjugate gradients.
+    deadline : Deadline
+        When it is over, conjugate gradients return the values that they have.
 
     Returns
     -------
@@ -124,7 +128,7 @@ def solve_harmonic(
         reached[rows[lost]] = False
         n_iter, error, status = 0, len(rows) * EPS, Status.CONVERGED
     else:
-        values, error, n_iter, status = _iterate(inner, outer, given, degree, tol, max_iter)
+        values, error, n_iter, status = _iterate(inner, outer, given, degree, tol, max_iter, deadline)
     distance = np.abs(values - (inner @ values + outer @ given) / degree[:, None])[reached[rows]]
     certificate = Certificate(float(distance.max(initial=0.0) * size.max()), float(size.max()), "KKT residual")
     x = np.zeros((W.shape[0], len(size)))
@@ -190,12 +194,12 @@ def _absorb_walks(inner: np.ndarray, outer: np.ndarray) -> np.ndarray:
 
 
 def _iterate(
-    inner: Any, outer: Any, given: np.ndarray, degree: np.ndarray, tol: float, max_iter: int
+    inner: Any, outer: Any, given: np.ndarray, degree: np.ndarray, tol: float, max_iter: int, deadline: Deadline
 ) -> tuple[np.ndarray, float, int, Status]:
     """Eliminate the islands, iterate on the rows that are left, and return to the islands."""
     island = _find_islands(inner, outer, degree)
     if not len(island):
-        return _conjugate_gradients(inner, outer @ given, degree, tol, max_iter)
+        return _conjugate_gradients(inner, outer @ given, degree, tol, max_iter, deadline)
     rest = np.setdiff1d(np.arange(len(degree)), island)
     away = inner[island][:, rest]
     coast, harbors = np.unique(away.indices), np.unique(outer[island].indices)  # rows and labels next to islands
@@ -212,7 +216,7 @@ def _iterate(
     landed[coast] += through[:, len(coast) :] @ given[harbors]
     total[coast] += through[:, len(coast) :].sum(axis=1)
     inner_values, error, n_iter, status = _conjugate_gradients(
-        kept, landed, total + np.asarray(kept.sum(axis=1)).ravel(), tol, max_iter
+        kept, landed, total + np.asarray(kept.sum(axis=1)).ravel(), tol, max_iter, deadline
     )
     values = np.empty((len(degree), given.shape[1]))
     values[rest] = inner_values
@@ -236,7 +240,7 @@ def _find_islands(inner: Any, outer: Any, degree: np.ndarray) -> np.ndarray:
 
 
 def _conjugate_gradients(
-    inner: Any, b: np.ndarray, degree: np.ndarray, tol: float, max_iter: int
+    inner: Any, b: np.ndarray, degree: np.ndarray, tol: float, max_iter: int, deadline: Deadline
 ) -> tuple[np.ndarray, float, int, Status]:
     """Values with ``degree * f - inner @ f = b``, the bound on their errors, the number of steps, why it stopped."""
     d, B = degree[:, None], np.column_stack([b, degree])  # the last column: times to a label
@@ -249,11 +253,13 @@ def _conjugate_gradients(
             status = Status.CONVERGED
         elif n_iter >= max_iter:
             status = Status.MAX_ITER
+        elif n_iter > 0 and deadline.is_over:
+            status = Status.MAX_TIME
         elif n_iter > 0 and (error > 0.5 * best or rounding * X[:, -1].max() > tol or error == np.inf):
             status = Status.PRECISION
         else:
             best = error
-            n_iter = _descend(inner, X, R, d, rounding, tol, n_iter, max_iter)
+            n_iter = _descend(inner, X, R, d, rounding, tol, n_iter, max_iter, deadline)
             continue
         return np.clip(X[:, :-1], -0.5, 0.5), error, n_iter, status
 
@@ -280,6 +286,7 @@ def _descend(
     tol: float,
     n_iter: int,
     max_iter: int,
+    deadline: Deadline,
 ) -> int:
     """Update ``X`` and its residuals in place until the bound is within the tolerance; return the steps so far."""
     Z = R / d
@@ -294,6 +301,8 @@ def _descend(
         np.divide(R, d, out=Z)
         look = n_iter % STEPS_PER_CHECK == 0
         if look and (_bound_error(X, Z, rounding) <= tol or np.abs(Z[:, :-1]).max() <= MIN_RESIDUAL):
+            break
+        if look and deadline.is_over:
             break
         before, slope = slope, np.einsum("ic,ic->c", R, Z)
         P *= np.divide(slope, before, out=np.zeros_like(slope), where=before > 0.0)

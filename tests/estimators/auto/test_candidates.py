@@ -19,6 +19,7 @@ from kernelweave.estimators.auto.candidates import (
     configure,
     final_model,
     fix_choices,
+    leave_out,
     list_candidates,
     log_score,
     read_candidates,
@@ -184,3 +185,18 @@ def test_what_a_model_did_not_choose_stays_as_it_was_given():
     assert fix_choices(clone(given).fit(X, CLASSES), 5).get_params() == given.get_params()
     rkda = RKDAClassifier(Linear(), ridge=0.1).fit(X, CLASSES)
     assert fix_choices(rkda, 5).ridge == 0.1
+
+
+def test_of_many_classes_those_are_left_out_that_would_take_too_long():
+    known = list_candidates(X, 36, "classes")
+    few, nothing = leave_out(known, 200)
+    assert few == known
+    assert nothing == {}
+    many, left = leave_out(known, 1000)
+    assert {each.name for each in many} == {"harmonic", "RKDA", "logistic regression"}
+    assert set(left) == {each.name for each in known} - {each.name for each in many}
+    assert set(left.values()) == {"it would take too long with 1000 classes"}
+    named = [each for each in known if each.name == "TSVM"]  # who names one gets it
+    assert leave_out(named, 1000) == (named, {})
+    numbers = list_candidates(X, 36, "numbers")
+    assert leave_out(numbers, 0) == (numbers, {})

@@ -28,7 +28,7 @@ def well_bound(x):
     return z**4 - 2 * x**2 - 4 * x * (z - x)
 
 
-def next_well(point):
+def next_well(point, tol=0.0):
     return Well(float(np.cbrt(point.x))), float(well_bound(point.x))
 
 
@@ -47,7 +47,7 @@ class Kink:
         return np.array([2 * np.sign(self.x)])
 
 
-def next_kink(point):
+def next_kink(point, tol=0.0):
     sign = float(np.sign(point.x))
     return Kink(sign), -(sign**2)
 
@@ -142,7 +142,7 @@ class Rough:
 @pytest.mark.parametrize("worse", [0.0, 0.5])
 def test_problems_too_inaccurate_to_descend_are_a_status_and_the_point_stays(worse):
     start = Rough(1.0, np.array([0.0]))
-    result = descend(lambda point: (Rough(1.0 + worse, np.array([1.0])), 0.9), start, tol=1e-3, max_iter=100)
+    result = descend(lambda point, tol: (Rough(1.0 + worse, np.array([1.0])), 0.9), start, tol=1e-3, max_iter=100)
     assert result.status is Status.PRECISION
     assert result.n_iter == 1
     assert result.point is start
@@ -151,19 +151,19 @@ def test_problems_too_inaccurate_to_descend_are_a_status_and_the_point_stays(wor
 
 def test_a_bound_above_the_objective_by_rounding_is_no_gap():
     start = Rough(1.0, np.array([0.0]))
-    result = descend(lambda point: (Rough(1.0, np.array([1.0])), 1.0 + 1e-15), start, tol=1e-3, max_iter=100)
+    result = descend(lambda point, tol: (Rough(1.0, np.array([1.0])), 1.0 + 1e-15), start, tol=1e-3, max_iter=100)
     assert (result.status, result.certificate.gap) == (Status.CONVERGED, 0.0)
 
 
 def test_a_start_without_an_objective_is_left():
     # As after stretching: the slopes of the start are not those of a point whose objective is known.
     start = Rough(np.inf, np.array([0.0]))
-    result = descend(lambda point: (Rough(2.0, np.array([1.0])), 1.999999), start, tol=1e-3, max_iter=100)
+    result = descend(lambda point, tol: (Rough(2.0, np.array([1.0])), 1.999999), start, tol=1e-3, max_iter=100)
     assert (result.objective, result.status) == (2.0, Status.CONVERGED)
 
 
 def test_the_same_slopes_do_not_prove_what_an_inaccurate_problem_cannot():
     start = Rough(1.0, np.array([0.0]))
-    result = descend(lambda point: (Rough(0.9, np.array([0.0])), 0.5), start, tol=1e-3, max_iter=100)
+    result = descend(lambda point, tol: (Rough(0.9, np.array([0.0])), 0.5), start, tol=1e-3, max_iter=100)
     assert result.certificate.relative > 1e-3
     assert not result.status.converged

@@ -39,15 +39,15 @@ def stack_for(kernels, cost_unlabeled, mean):
     return KernelStack([K if mean is None else centered(K, cost_unlabeled) for K in kernels])
 
 
-def train(stack, problems, weights=None, duals=None, tol=ACCURATE):
-    return solve_kernel_weights(stack, problems, start=weights, start_duals=duals, tol=tol)
+def train(stack, problems, weights=None, duals=None, products=None, tol=ACCURATE):
+    return solve_kernel_weights(stack, problems, start=weights, start_duals=duals, start_products=products, tol=tol)
 
 
 def solve(stack, machines, accuracy=ACCURATE, **options):
     """Descend with convex machines of some accuracy."""
 
-    def train_at_least(problems, weights, duals, tol):
-        return train(stack, problems, weights, duals, min(accuracy, tol))
+    def train_at_least(problems, weights, duals, products, tol):
+        return train(stack, problems, weights, duals, products, min(accuracy, tol))
 
     return solve_transduction(stack, machines, train_at_least, **options)
 

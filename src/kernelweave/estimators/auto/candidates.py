@@ -47,6 +47,8 @@ N_SEARCH_FOLDS = 3
 MIN_SEARCH_ROWS = 10  # labelled rows, below which linear models take a middle cost
 CHOICES = ("C", "ratio", "weighting", "ramp")  # parameters that estimators choose by folds and keep as C_, ratio_, ...
 OPEN = {"unlabeled": "auto"}  # what stands for "not set"; None in other parameters
+MAX_CLASSES = 200  # of most candidates: 1000 classes of 3 labels would take hours, and forests 6 GB
+FOR_MANY_CLASSES = ("harmonic", "RKDA", "logistic regression")  # which solve one problem for all classes
 MIN_PROBABILITY = 1e-6  # in a logarithm
 SLOPES = tuple(2.0 ** np.arange(-4, 5))  # inverse temperatures
 MIN_LEFT_OUT = 3  # labelled rows of a class, of which a fold leaves the two that leave_one_out=True needs
@@ -69,6 +71,9 @@ class Candidate:
         Whether unlabelled rows tell it more than the scales of columns and kernels.
     columns : Columns or None
         The frame that it is fitted to; None: an array.
+    max_classes : float
+        Of more classes a search leaves it out: where it trains a machine for each of them, in folds of its own too, or
+        keeps a number for each in every leaf.
     """
 
     name: str
@@ -76,6 +81,7 @@ class Candidate:
     cost: float = 1.0
     uses_unlabeled: bool = False
     columns: Columns | None = None
+    max_classes: float = np.inf
 
     @property
     def is_certified(self) -> bool:
@@ -131,14 +137,30 @@ def _list_classifiers(X: Any, n_labeled: int) -> list[Candidate]:
             Candidate("LapSVM, one view", LapSVMClassifier(view, metric="kernel"), 2.0, True),
             Candidate("cluster kernel", MKLClassifier(ClusterKernel(single_view(X, NARROW))), 1.0, True),
         ]
-    return [
-        *candidates,
+    candidates += [
         Candidate(
             "logistic regression", _search_cost(X, n_labeled, LogisticRegression(max_iter=1000), "C", COSTS), 0.5
         ),
         Candidate("random forest", TreesClassifier(), 1.0),
         Candidate("gradient boosting", TreesClassifier(boosted=True), 0.5),
     ]
+    return [each if each.name in FOR_MANY_CLASSES else replace(each, max_classes=MAX_CLASSES) for each in candidates]
+
+
+def leave_out(candidates: Sequence[Candidate], n_classes: int) -> tuple[list[Candidate], dict[str, str]]:
+    """Return the candidates for so many classes, and why the others are left out; all, if there would be none.
+
+    Parameters
+    ----------
+    candidates : sequence of Candidate
+    n_classes : int
+        0 for numbers.
+    """
+    kept = [each for each in candidates if n_classes <= each.max_classes]
+    if not kept:
+        return list(candidates), {}
+    why = f"it would take too long with {n_classes} classes"
+    return kept, {each.name: why for each in candidates if n_classes > each.max_classes}
 
 
 def _list_regressors(X: Any, n_labeled: int) -> list[Candidate]:

@@ -124,6 +124,7 @@ def tabulate_trials(
         if all(record["candidate"] != name for record in records):
             records.append({"candidate": name, **nothing, "status": f"failed: {why}"})
     records += [{"candidate": name, **nothing, "status": "no time"} for name in result.skipped]
+    records += [{"candidate": name, **nothing, "status": f"left out: {why}"} for name, why in result.left_out.items()]
     return records
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from ...kernels.library import KernelLibrary
+from ...labels import Partition
 from ...model_selection.scaling import Scaling
 from ...parameters import BOOLEAN, CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_LATER, VERBOSE, one_of, read_options
 from ...short_text import format_number
@@ -19,7 +20,7 @@ from ...solvers.result import FitState, SolverResult, Status
 from ..shared.callbacks import open_search
 from ..shared.progress import show_progress
 from ..shared.sample import Sample
-from .candidates import read_candidates
+from .candidates import leave_out, read_candidates
 from .frames import Columns, place_library
 from .leaderboard import ErrorEstimate, PairedDifference
 from .members import Member
@@ -131,6 +132,8 @@ def run_search(
     """
     n_labeled = sample.partition.n_labeled
     candidates = read_candidates(options.candidates, sample.X, n_labeled, options.task, options.owner, options.columns)
+    n_classes = sample.partition.n_classes if isinstance(sample.partition, Partition) else 0
+    candidates, left_out = leave_out(candidates, n_classes)
     repeats = [folds for _ in range(options.n_repeats) if (folds := make_folds(sample, groups, rng))]
     n_fits = len(candidates) * (1 + sum(map(len, repeats)))
     callback, open_task = open_search(options.callback, n_fits)
@@ -154,7 +157,7 @@ def run_search(
         with threadpool_limits(1, user_api="blas"):  # matrices are small and many: threads would wait for one another
             found = try_candidates(candidates, sample, repeats, int(rng.integers(2**31)), search)
         show(options.owner, 1.0, f"{len(found.trials)} candidates tried")
-    return found
+    return replace(found, left_out=left_out)
 
 
 def in_the_running(trials: Sequence[Trial], n_labeled: int) -> list[int]:
@@ -213,6 +216,10 @@ def describe(
     skipped = [record["candidate"] for record in leaderboard if record["status"] == "no time"]
     if skipped:
         lines.append(f"Not tried: {', '.join(skipped)}.")
+    without = [record for record in leaderboard if record["status"].startswith("left out")]
+    if without:
+        why = without[0]["status"].partition(": ")[2]
+        lines.append(f"Left out: {', '.join(record['candidate'] for record in without)}; {why}.")
     failed = [record for record in leaderboard if record["status"].startswith("failed")]
     lines += [f"{record['candidate']} {record['status']}" for record in failed]
     tested = [record for record in leaderboard if np.isfinite(record["error"])]

@@ -19,6 +19,7 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from ...kernels.sharing import shared_bindings
+from ...solvers.deadline import OutOfTimeError
 from ..shared.callbacks import OpenTask, no_task
 from ..shared.fold_choice import clearly_better
 from ..shared.sample import Sample
@@ -29,6 +30,7 @@ N_RACING_FOLDS = 2
 RACING_DEVIATIONS = 2.0  # standard errors by which a candidate out of the race is worse than the best
 TIME_SHARE = 0.9  # of the limit; the rest is for predictions
 FIT_SHARE = 1 / 3  # of the time that is left, which a candidate that can stop early may take for its first fit
+MIN_FIRST_SECONDS = 1.0  # for a fit as long as there is no other
 FOLD_SHARE = 0.5  # of the time of a fit to all labels that a fit in a fold is expected to take
 MIN_SECONDS = 1e-3  # for a fit when the time is over
 MAX_MOVED = 0.1  # sum of the changes of weights by a repeat, below which they have settled
@@ -115,6 +117,12 @@ class Clock:
         """Seconds that the next candidate may take; None where there is no limit."""
         return None if self.limit is None else max(MIN_SECONDS, FIT_SHARE * (TIME_SHARE * self.limit - self.elapsed))
 
+    def seconds_for(self, n_folds: int) -> float | None:
+        """Return the seconds that each fit in so many folds may take; None where there is no limit."""
+        if self.limit is None:
+            return None
+        return max(MIN_SECONDS, (TIME_SHARE * self.limit - self.elapsed) / max(n_folds, 1))
+
     def allows(self, seconds: float) -> bool:
         """Return whether so many seconds are left."""
         return self.limit is None or self.elapsed + seconds <= TIME_SHARE * self.limit
@@ -134,13 +142,14 @@ class Clock:
 
 @dataclass(frozen=True, eq=False)
 class SearchResult:
-    """Trials in the order of candidates; why others failed; and what was left out for want of time."""
+    """Trials in the order of candidates; why others failed or were left out; and for what there was no time."""
 
     trials: list[Trial]
     failures: dict[str, str]
     skipped: list[str]
     is_interrupted: bool = False
     is_late: bool = False  # whether candidates or folds were left out for want of time
+    left_out: dict[str, str] = field(default_factory=dict)
 
 
 class _InterruptedError(Exception):
@@ -224,13 +233,22 @@ class _Search:
             self._report(f"trying {each.name}", 0.5 * k / len(order))
             started = self.clock.elapsed
             try:
-                trial = start_trial(each, self.sample, self.seed, self.options, self.clock.seconds_per_fit)
+                seconds = self.clock.seconds_per_fit
+                if seconds is not None and not self.trials:
+                    seconds = max(seconds, MIN_FIRST_SECONDS)
+                trial = start_trial(each, self.sample, self.seed, self.options, seconds)
                 self.clock.note(each.cost, self.clock.elapsed - started)
                 if self.clock.allows(len(self.first_folds) * FOLD_SHARE * trial.fitted.seconds):
-                    trial = add_folds(trial, self.sample, self.first_folds, self.options)
+                    trial = self._add_folds(trial, self.first_folds)
                 else:
                     self.is_late = True
                 self.trials.append(trial)
+            except OutOfTimeError as error:
+                self.is_late = True
+                if self.trials:
+                    self.skipped.append(each.name)
+                else:
+                    self.failures[each.name] = str(error)
             except FAILURES as error:
                 self.failures[each.name] = str(error)
 
@@ -275,10 +293,19 @@ class _Search:
                 continue
             self._report(f"cross-validating {trial.candidate.name}", first + (last - first) * k / len(self.trials))
             try:
-                self.trials[k] = add_folds(trial, self.sample, folds, self.options)
+                self.trials[k] = self._add_folds(trial, folds)
             except FAILURES as error:
                 self.failures[trial.candidate.name] = str(error)
                 self.trials[k] = replace(trial, is_out=True)
+
+    def _add_folds(self, trial: Trial, folds: Sequence[Fold]) -> Trial:
+        """Predict the rows of some folds; where there is not time enough, what was known of the trial stays."""
+        seconds = self.clock.seconds_for(len(folds))
+        try:
+            return add_folds(trial, self.sample, folds, self.options, seconds)
+        except OutOfTimeError:
+            self.is_late = True
+            return trial
 
     def result(self, interrupted: bool) -> SearchResult:
         """Return the trials in the order of candidates; refuse a search without any."""
@@ -306,13 +333,15 @@ def start_trial(
     return Trial(fitted, seconds=fitted.seconds)
 
 
-def add_folds(trial: Trial, sample: Sample, folds: Sequence[Fold], options: SearchOptions) -> Trial:
-    """Predict the rows of some folds."""
+def add_folds(
+    trial: Trial, sample: Sample, folds: Sequence[Fold], options: SearchOptions, max_time: float | None = None
+) -> Trial:
+    """Predict the rows of some folds, each within ``max_time`` seconds if the estimator can stop early."""
     started = time.perf_counter()
     values = []
     for k, held in enumerate(folds, start=len(trial.values)):
         around = options.open_task(_name_fit(trial.candidate, k))
-        values.append((held, hold_out(trial.fitted, sample, held, options.weighted, around)))
+        values.append((held, hold_out(trial.fitted, sample, held, options.weighted, around, max_time)))
     seconds = trial.seconds + time.perf_counter() - started
     return replace(trial, values=(*trial.values, *values), seconds=seconds)
 

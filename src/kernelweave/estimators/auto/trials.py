@@ -77,11 +77,19 @@ def fit_candidate(
 
 
 def hold_out(
-    fitted: Fitted, sample: Sample, held: np.ndarray, weighted: bool, around: Around = nullcontext
+    fitted: Fitted,
+    sample: Sample,
+    held: np.ndarray,
+    weighted: bool,
+    around: Around = nullcontext,
+    max_time: float | None = None,
 ) -> np.ndarray:
     """Return the outputs at labelled rows, by their places among these, of a model to which they are unlabelled."""
     rows, columns = sample.partition.labeled[held], fitted.candidate.columns
-    found = fit_hidden(clone(fitted.fixed), sample, rows, weighted, columns, around)
+    estimator = clone(fitted.fixed)
+    if max_time is not None and "max_time" in estimator.get_params(deep=False):
+        estimator.set_params(max_time=max_time)
+    found = fit_hidden(estimator, sample, rows, weighted, columns, around)
     return outputs(found, sample.X[rows], columns)
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
 from ...labels import Partition
+from ...solvers.deadline import NO_DEADLINE, Deadline
 from ...solvers.discriminant.joint_lmi import solve_joint_lmi
 from ...solvers.discriminant.matrix_fractional import MIN_RIDGE, solve_matrix_fractional
 from ...solvers.discriminant.simplex_newton import DiscriminantResult
@@ -27,7 +28,7 @@ from ...warn import warn_caller
 from .composite import KernelWeights, composite_expansion, require_definite, weights_by_kernel
 from .in_sample import outputs_at_rows
 from .memory import require_stack_memory
-from .outcome import Outcome, summarize, warn_unless_converged
+from .outcome import TIME_REMEDY, Outcome, summarize, warn_unless_converged
 from .progress import Hook, announce, follow_fit, number_problem
 from .sample import Sample
 from .scatter import Scatter, pool_kernels
@@ -39,6 +40,7 @@ MIN_CENTROID_SCALE = 1e-3  # smallest shrinkage factor when held-out projections
 MAX_TIE = 1e-9  # of the largest eigenvalue: eigenvalues that differ by less are equal
 MIN_EIGENVALUE = 1e-12  # of the largest eigenvalue: directions below are rounding
 REMEDIES = {
+    Status.MAX_TIME: TIME_REMEDY,
     Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
     Status.PRECISION: "Raise the ridge or tol, or accept the certified gap.",
 }
@@ -78,6 +80,8 @@ class DiscriminantOptions:
     dtype: str
     callback: Callable[[FitState], object] | None
     verbose: int
+    max_time: float | None = None
+    deadline: Deadline = NO_DEADLINE
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,13 +177,15 @@ def fit_discriminant(bound: BoundLibrary, sample: Sample, options: DiscriminantO
 def _solve(scatter: Scatter, options: DiscriminantOptions) -> tuple[DiscriminantResult, bool]:
     """Return the solution with learned weights or that with equal ones, and whether it is the latter."""
     stack = scatter.plain_stack if options.scatter == "within" else scatter.stack
-    with follow_fit(options.verbose, options.owner, options.callback, _describe_step) as hook:
+    with follow_fit(
+        options.verbose, options.owner, options.callback, _describe_step, max_time=options.max_time
+    ) as hook:
         if options.weighting == "uniform":
             return _solve_uniform(stack, scatter, options, hook), True
         if options.weighting == "learned":
             return _solve_on(stack, scatter, options, hook), False
         learned = _solve_on(stack, scatter, options, number_problem(hook, 0, 2))
-        if learned.status is Status.CALLBACK:
+        if learned.status in (Status.CALLBACK, Status.MAX_TIME):
             return learned, False
         uniform = _solve_uniform(stack, scatter, options, number_problem(hook, 1, 2))
     by_learned, by_uniform = (
@@ -218,6 +224,7 @@ def _solve_on(
     stack: KernelStack, scatter: Scatter, options: DiscriminantOptions, hook: Hook | None
 ) -> DiscriminantResult:
     limits: dict[str, Any] = {"tol": options.tol, "max_iter": options.max_iter, "callback": hook}
+    limits["deadline"] = options.deadline
     if options.scatter == "within":
         assert options.ridge is not None
         return solve_within_scatter(stack, scatter.signs(), ridge=options.ridge, **limits)

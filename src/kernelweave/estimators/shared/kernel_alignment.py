@@ -28,12 +28,14 @@ from ...kernels.spectral import EigenBasis
 from ...kernels.votes import VoteFeatures
 from ...solvers import alignment
 from ...solvers.alignment import AlignmentResult, RankOnes
+from ...solvers.deadline import NO_DEADLINE, Deadline
 from ...solvers.result import Certificate, Status
 from ...warn import warn_caller
 from .base import KernelEstimator
 from .base_kernels import COPIES, BaseKernels, KernelDesign, Vectors, bind_base_kernels, bind_to_partitions
 from .memory import require_memory
 from .partitioned import LabelRule, PartitionedSample, bring_to_memory
+from .progress import announce
 from .records import Records
 from .sample import Sample, warn_of_different_scales
 from .target import Target, read_labels, read_target
@@ -116,6 +118,39 @@ class KernelFit:
 class KernelTransformer(TransformerMixin, KernelEstimator):
     """A transformer whose features have the learned kernel as inner products."""
 
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
+        """Learn the weights of the base kernels.
+
+        Parameters
+        ----------
+        X : array, sparse matrix or frame of shape (n_samples, n_features)
+            Labelled and unlabelled rows; also a Dask array or frame.
+        y : array-like of shape (n_samples,) or (n_samples, n_outputs)
+            Labels or numbers; NaN, None and NA mark unlabelled rows, and of classes what ``unlabeled`` says.
+        sample_weight : array-like of shape (n_samples,), optional
+            Rows of weight zero are ignored altogether; eigenvectors do not know other weights.
+        X_unlabeled : array, sparse matrix, frame or Dask collection, optional
+            More rows, without labels.
+
+        Returns
+        -------
+        self
+            The fitted estimator.
+        """
+        deadline, design = Deadline(self.max_time), self.design()
+        read = partial(read_labels, target=self.target, unlabeled=self.unlabeled)
+        rule = LabelRule(self.target, self.unlabeled, several=True)
+        sample, partitions = bring_to_memory(self._read_sample(X, y, sample_weight, X_unlabeled, read, rule))
+        if is_default(self):
+            warn_of_different_scales(sample.X)
+        fit = fit_kernel(design, sample, self._rng(), partitions, deadline)
+        if self.verbose:
+            announce(
+                f"{design.owner}: {np.count_nonzero(fit.weights)} of {len(fit.weights)} base kernels have a weight, "
+                f"alignment {fit.objective:.4g}"
+            )
+        return self.keep_kernel(sample, fit)
+
     def transform(self, X: Any) -> np.ndarray:
         """Return features whose inner products are the learned kernel.
 
@@ -160,16 +195,6 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
         prefix = type(self).__name__.lower()
         return np.array([f"{prefix}{k}" for k in range(self.n_features_out_)], dtype=object)
 
-    def _fit_kernel(self, X: Any, y: Any, sample_weight: Any, X_unlabeled: Any, *, is_default: bool) -> Self:
-        """Learn the kernel that the design of the learner describes; ``is_default``: no kernel was given."""
-        design = self.design()
-        read = partial(read_labels, target=self.target, unlabeled=self.unlabeled)
-        rule = LabelRule(self.target, self.unlabeled, several=True)
-        sample, partitions = bring_to_memory(self._read_sample(X, y, sample_weight, X_unlabeled, read, rule))
-        if is_default:
-            warn_of_different_scales(sample.X)
-        return self.keep_kernel(sample, fit_kernel(design, sample, self._rng(), partitions))
-
     def keep_kernel(self, sample: Sample, fit: KernelFit) -> Self:
         """Keep a kernel that was learned from a sample by the design of this learner; all that ``fit`` keeps.
 
@@ -196,8 +221,18 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
         return tags
 
 
+def is_default(learner: Any) -> bool:
+    """Return whether a learner was given no kernel."""
+    params = learner.get_params(deep=False)
+    return all(params[name] is None for name in ("kernel", "kernels") if name in params)
+
+
 def fit_kernel(
-    design: KernelDesign, sample: Sample, rng: np.random.Generator, partitions: PartitionedSample | None = None
+    design: KernelDesign,
+    sample: Sample,
+    rng: np.random.Generator,
+    partitions: PartitionedSample | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> KernelFit:
     """Learn a kernel from a sample; of partitioned rows it holds the labelled ones."""
     target = read_target(sample)
@@ -205,6 +240,7 @@ def fit_kernel(
         base_kernels = bind_base_kernels(design, sample, rng, {})
     else:
         base_kernels = bind_to_partitions(design, sample, partitions, rng, {})
+    deadline.check("the base kernels were computed")
     return summarize_kernel(design, base_kernels, target, learn_kernel(design, base_kernels, target))
 
 

@@ -14,11 +14,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 
 from ...kernels.base import ALL, batches
 from ...kernels.expansion import KernelExpansion
 from ...kernels.features import BoundFeatures
 from ...solvers.alignment import RankOnes
+from ...solvers.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from ...solvers.machines.kernel_stack import Factor, KernelStack, Member
 from ...solvers.machines.kernel_weights import WeightsResult
 from ...solvers.margin import MarginRows
@@ -32,23 +34,28 @@ from .machine import REMEDIES, train_with_equal_weights
 from .outcome import summarize, warn_unless_converged
 from .partitioned import PartitionedSample
 from .problems import ClassProblem, NumberProblem
+from .progress import announce
 from .records import Records
 from .sample import Sample
 from .stacked_kernels import MIN_VARIATION
 from .target import Target
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
+TIME_SHARE = 0.5  # of max_time, after which nothing more is compared, and the first learner and cost are taken
 MIN_LABELS_A_CLASS = 3  # labelled rows of a class, below which nothing is held out
 EPS = float(np.finfo(float).eps)
 
 
 @dataclass(frozen=True)
 class LearnedMachineOptions:
-    """What is asked for: the estimator (for messages), the cost or ``"cv"``, the relative gap."""
+    """What is asked for: the estimator (for messages), the cost or ``"cv"``, the relative gap; limits and progress."""
 
     owner: str
     C: float | str
     tol: float
+    n_jobs: int | None = None
+    verbose: int = 0
+    deadline: Deadline = NO_DEADLINE
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,9 +158,12 @@ def fit_learned_machine(
     """
     bound = bind_candidates(designs, sample, int(rng.integers(2**31)), partitions)
     choice = choose(designs, bound, target, problem, options, int(rng.integers(2**31)))
+    options.deadline.check("the base kernels were computed")
     design, base_kernels = designs[choice.place], bound[choice.place]
     learned = learn_kernel(design, base_kernels, target)
     machine = train(learned, kernel_stack(learned), problem.margins(choice.C, ALL), options)
+    if options.verbose:
+        announce(f"{options.owner}: learner {choice.place + 1} of {len(designs)}, C={np.mean(choice.C):g}")
     row_numbers = sample.kept[target.rows]
     expansion = composite_expansion(
         machine.used[None], machine.coef, machine.intercept, learned.at_labeled(), row_numbers
@@ -216,12 +226,32 @@ def choose(
     folds = kernel_folds(target, seed) if len(costs) * len(designs) > 1 else []
     if not folds:
         return Choice(0, costs[0], {})
+    try:
+        return _choose_by_folds(designs, bound, target, problem, options, costs, folds)
+    except OutOfTimeError:
+        return Choice(0, costs[0], {})
+
+
+def _choose_by_folds(
+    designs: Sequence[KernelDesign],
+    bound: Sequence[BaseKernels],
+    target: Target,
+    problem: ClassProblem | NumberProblem,
+    options: LearnedMachineOptions,
+    costs: Sequence[Any],
+    folds: Folds,
+) -> Choice:
+    """Return the best learner and cost; an `OutOfTimeError` where there is not time enough to compare all."""
+    options = replace(options, deadline=options.deadline.part(TIME_SHARE))
     alone = replace(target, rows=np.arange(len(target.rows)))
     chosen, by_learner = (0, 0), []
     candidates = [{"learner": k, "C": C} for k in range(len(designs)) for C in costs]
     for k, (design, base_kernels) in enumerate(zip(designs, bound, strict=True)):
         parts, labeled = [], base_kernels.restrict(target.rows)
-        for kept, held in folds:
+        for k_fold, (kept, held) in enumerate(folds):
+            options.deadline.check("learners were compared")
+            if options.verbose:
+                announce(f"{options.owner}: learner {k + 1} of {len(designs)}, fold {k_fold + 1} of {len(folds)}")
             learned = learn_kernel(design, labeled, alone.restrict(kept))
             stack = kernel_stack(learned)
             machines = [train(learned, stack, problem.margins(C, kept), options) for C in costs]
@@ -268,7 +298,15 @@ def train(
     learned: LearnedKernel, stack: KernelStack, margins: Sequence[MarginRows], options: LearnedMachineOptions
 ) -> Machine:
     """Train the machines of all outputs."""
-    result = train_with_equal_weights(stack, [m.dual() for m in margins], np.zeros(stack.n_points), 1.0, options.tol)
+    result = train_with_equal_weights(
+        stack,
+        [m.dual() for m in margins],
+        np.zeros(stack.n_points),
+        1.0,
+        options.tol,
+        deadline=options.deadline,
+        n_threads=effective_n_jobs(options.n_jobs),
+    )
     if result.certificate.kind != "duality gap":
         raise ValueError(
             f"The learned kernel is not positive semi-definite, as {options.owner} requires. "

@@ -10,14 +10,17 @@ with weights of norm 1, learned or equal, shared by the machines of all outputs 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+from joblib import effective_n_jobs
 
 from ...kernels.base import ALL
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
-from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, VERBOSE, one_of
+from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, one_of
+from ...solvers.deadline import NO_DEADLINE, Deadline
 from ...solvers.machines.kernel_stack import Diagonal, KernelStack
 from ...solvers.machines.kernel_weights import METHODS, WeightsResult, solve_kernel_weights
 from ...solvers.machines.weighted_svm import WeightedSVM
@@ -25,9 +28,9 @@ from ...solvers.margin import DualProblem, MarginRows
 from ...solvers.result import Certificate, FitState, Status
 from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
 from .memory import require_stack_memory
-from .outcome import Outcome, summarize, warn_unless_converged
+from .outcome import TIME_REMEDY, Outcome, summarize, warn_unless_converged
 from .problems import ClassProblem, NumberProblem
-from .progress import Hook, follow_fit, number_problem
+from .progress import LIMIT_CONSTRAINTS, Hook, follow_fit, number_problem
 from .records import NamedNumbers, Records
 from .sample import Sample
 from .stacked_kernels import StackedKernels, stack_kernels
@@ -46,8 +49,9 @@ WEIGHTS_CONSTRAINTS = {
     "weighting": one_of("learned", "uniform"),
     "solver": one_of(*METHODS),
 }
-PROGRESS_CONSTRAINTS = {"callback": CALLBACK, "verbose": VERBOSE}
+PROGRESS_CONSTRAINTS = {"callback": CALLBACK} | LIMIT_CONSTRAINTS
 REMEDIES = {
+    Status.MAX_TIME: TIME_REMEDY,
     Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
     Status.PRECISION: "Lower C or raise tol, or accept the certified gap.",
 }
@@ -73,6 +77,9 @@ class MachineOptions:
     solver: str = "newton"
     callback: Callable[[FitState], object] | None = None
     verbose: int = 0
+    max_time: float | None = None
+    n_jobs: int | None = None
+    deadline: Deadline = NO_DEADLINE
     memory_advice: str = "CGBoostClassifier and CGBoostRegressor, which read kernels by blocks"
 
     def __post_init__(self) -> None:
@@ -89,7 +96,18 @@ class MachineOptions:
     @property
     def remedies(self) -> dict[Status, str]:
         """What to do where the accuracy was not reached."""
-        return REMEDIES if self.solver == "newton" else dict.fromkeys(REMEDIES, OTHER_SOLVER)
+        if self.solver == "newton":
+            return REMEDIES
+        return dict.fromkeys(REMEDIES, OTHER_SOLVER) | {Status.MAX_TIME: TIME_REMEDY}
+
+    @property
+    def n_threads(self) -> int:
+        """How many machines are trained at the same time."""
+        return effective_n_jobs(self.n_jobs)
+
+    def part(self, share: float) -> MachineOptions:
+        """Return the options of what may take a share of the time and shows nothing."""
+        return replace(self, deadline=self.deadline.part(share), callback=None, verbose=0)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -163,7 +181,9 @@ def fit_machine(
     constant = None if C is None else problem.constant(ALL)
     duals = [each.dual(squared=squared, at=constant) for each in margins]
     parts = [[dual] for dual in duals] if options.has_own_weights else [duals]
-    with follow_fit(options.verbose, options.owner, options.callback, _describe_step) as hook:
+    with follow_fit(
+        options.verbose, options.owner, options.callback, _describe_step, max_time=options.max_time
+    ) as hook:
         hooks = [number_problem(hook, k, len(parts)) for k in range(len(parts))]
         results = [learn_weights(stack, part, ridge, options, hooks[k]) for k, part in enumerate(parts)]
     proven = all(result.certificate.kind == "duality gap" for result in results)
@@ -202,8 +222,9 @@ def learn_weights(
     callback: Hook | None,
 ) -> WeightsResult:
     """Solve machines that share the weights of their kernels."""
+    limits: dict[str, Any] = {"deadline": options.deadline, "n_threads": options.n_threads}
     if options.weighting == "uniform":
-        return train_with_equal_weights(stack, problems, ridge, options.norm, options.tol)
+        return train_with_equal_weights(stack, problems, ridge, options.norm, options.tol, **limits)
     return solve_kernel_weights(
         stack,
         problems,
@@ -213,6 +234,7 @@ def learn_weights(
         tol=options.tol,
         max_iter=options.max_iter,
         callback=callback,
+        **limits,
     )
 
 
@@ -230,10 +252,16 @@ def train_with_equal_weights(
     norm: float,
     tol: float,
     start: Sequence[np.ndarray] | None = None,
+    start_products: np.ndarray | None = None,
+    *,
+    deadline: Deadline = NO_DEADLINE,
+    n_threads: int = 1,
 ) -> WeightsResult:
     """Solve machines whose kernels all have the same weight, such that the norm of the weights is 1."""
     weights = np.full(len(stack), len(stack) ** (-1.0 / norm))
-    value = WeightedSVM(stack, problems, ridge, norm).solve(weights, 0.5 * tol, start)
+    value = WeightedSVM(stack, problems, ridge, norm, deadline, n_threads).solve(
+        weights, 0.5 * tol, start, start_products
+    )
     objective = value.dual + value.inner_gap
     certificate = Certificate(value.inner_gap, objective, "duality gap" if value.proven else "stationarity")
     status = Status.CONVERGED if certificate.relative <= tol else Status.PRECISION

@@ -7,13 +7,14 @@ computed once, a fold restricts them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from ...kernels.bound_library import BoundLibrary
+from ...solvers.deadline import OutOfTimeError
 from ...solvers.machines.kernel_stack import KernelStack
 from .fold_choice import Folds, choose_candidate, split_labeled, tabulate_losses
 from .machine import MachineFit, MachineOptions, fit_machine, inverse_costs, learn_weights, stack_labeled
@@ -23,6 +24,7 @@ from .stacked_kernels import StackedKernels
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # the first is the default
 N_REPEATS = 3  # of the folds: one pass is noisy, and choosing by three was better on 24 tables of 20 to 100 labels
+TIME_SHARE = 0.5  # of max_time, after which nothing more is compared, and the default is taken
 FOLD_TOL = 1e-2  # relative gap of the machines that are compared
 
 
@@ -74,8 +76,8 @@ def fit_chosen_machine(
     settings, cv_results = list_settings(C, problem.cost_unit, options.weighting, len(bound.kernels)), {}
     folds = split_labeled(problem.codes, len(problem.weight), rng, N_REPEATS) if len(settings) > 1 else []
     setting = settings[0]
-    if folds:
-        losses = held_out_losses(stacked, problem, settings, options, folds, squared=squared)
+    losses = compare_in_time(held_out_losses, stacked, problem, settings, options, folds, squared=squared)
+    if losses is not None:
         setting = settings[choose_candidate(losses)]
         named = [{"C": each.C, "weighting": each.weighting} for each in settings]
         cv_results = tabulate_losses(named, losses, problem.weight, folds, problem.perfect_score)
@@ -121,8 +123,9 @@ def fit_one_kernel(
     n_candidates = len(single) * len(settings)
     folds = split_labeled(problem.codes, len(problem.weight), rng, N_REPEATS) if n_candidates > 1 else []
     place, setting, cv_results = 0, settings[0], {}
-    if folds:
-        losses = np.vstack([held_out_losses(each, problem, settings, options, folds) for each in single])
+    by_kernel = [compare_in_time(held_out_losses, each, problem, settings, options, folds) for each in single]
+    if all(each is not None for each in by_kernel):
+        losses = np.vstack([each for each in by_kernel if each is not None])
         place, which = divmod(choose_candidate(losses), len(settings))
         setting = settings[which]
         candidates = [{**name, "C": each.C} for name in named for each in settings]
@@ -136,6 +139,16 @@ def list_settings(C: float | str, unit: float | np.ndarray, weighting: str, n_ke
     costs = [float(each * unit) for each in GRID_C] if isinstance(C, str) else [float(C)]
     ways = ["uniform", "learned"] if weighting == "auto" else [weighting]
     return [MachineSetting(c, way) for way in (ways if n_kernels > 1 else ways[:1]) for c in costs]
+
+
+def compare_in_time(compare: Callable[..., np.ndarray], *given: Any, **options: Any) -> np.ndarray | None:
+    """Return losses in folds, the last argument; None where there are no folds, or no time for all of them."""
+    if not given[-1]:
+        return None
+    try:
+        return compare(*given, **options)
+    except OutOfTimeError:
+        return None
 
 
 def held_out_losses(
@@ -162,9 +175,10 @@ def held_out_losses(
         Whether violations cost half their squares.
     """
     stack = KernelStack(stacked.members, stacked.scales)
-    quiet = replace(options, tol=max(FOLD_TOL, options.tol), callback=None, verbose=0)
+    quiet = replace(options.part(TIME_SHARE), tol=max(FOLD_TOL, options.tol))
     losses = []
     for kept, held in folds:
+        quiet.deadline.check("settings were compared")
         part, weight = stack.at(kept), problem.weight[held]
         values = [_held_out_values(stack, part, kept, held, problem, each, quiet, squared) for each in settings]
         losses.append(np.array([weight * problem.losses(v, held) for v in values]))

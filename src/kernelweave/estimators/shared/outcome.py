@@ -13,6 +13,8 @@ from ...solvers.result import Certificate, SolverResult, Status
 from ...warn import warn_caller
 from .records import Records
 
+TIME_REMEDY = "Raise max_time or tol, or accept the certified gap."
+
 
 @dataclass(frozen=True)
 class Outcome:

@@ -14,8 +14,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from ...parameters import JOBS, NONE, POSITIVE, VERBOSE
 from ...solvers.result import FitState
 
+LIMIT_CONSTRAINTS = {"max_time": NONE | POSITIVE, "n_jobs": JOBS, "verbose": VERBOSE}  # of every estimator
 SECONDS_BETWEEN_LINES = 1.0  # of a fit with verbose=1, where there is no terminal
 MIN_SECONDS, MIN_SHARE = 1.0, 0.01  # of the work, before which nothing is said of the time that is left
 BAR_WIDTH = 14  # leaves 40 of 80 columns to the text

@@ -17,6 +17,7 @@ from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
 from ...labels import Partition
 from ...parameters import BOOLEAN, NON_NEGATIVE, NONE, POSITIVE, READ_LATER, WHOLE, Constraint, is_nonnegative, one_of
+from ...solvers.deadline import OutOfTimeError
 from ...solvers.machines.kernel_stack import Factor, KernelStack
 from ...solvers.machines.kernel_weights import WeightsResult, solve_kernel_weights
 from ...solvers.machines.transduction import TransductionResult, TransductiveMachine, solve_transduction
@@ -34,6 +35,7 @@ from .machine import (
     assemble_machine,
     train_with_equal_weights,
 )
+from .machine_choice import TIME_SHARE
 from .memory import require_stack_memory
 from .outcome import summarize, warn_unless_converged
 from .outputs import choose_classes, transduce_classes
@@ -140,12 +142,20 @@ def fit_transduction(
     train = partial(train_machines, stacked, sample.weight, options)
     folds = partial(class_folds, known, int(rng.integers(2**31)))
     warn_without_folds(known, options)
-    setting, cv_results = choose_setting(train, known, folds, options)
-    supervised = options.safe and known.n_unlabeled > 0 and not unlabeled_rows_help(train, known, folds(), setting)
+    compare = partial(train_machines, stacked, sample.weight, replace(options, machine=machine.part(TIME_SHARE)))
+    setting, cv_results = choose_setting(compare, known, folds, options)
+    supervised = options.safe and known.n_unlabeled > 0 and not unlabeled_rows_help(compare, known, folds(), setting)
     if is_balanced(known, options) and options.shares is None:
         warn_of_other_shares(estimate_unlabeled_shares(stacked, sample.weight, known, setting), known, options)
     starts = rng.exponential(size=(options.n_restarts, known.n_labeled))
-    with follow_fit(machine.verbose, machine.owner, machine.callback, _describe_step, measure=_stages_done) as hook:
+    with follow_fit(
+        machine.verbose,
+        machine.owner,
+        machine.callback,
+        _describe_step,
+        measure=_stages_done,
+        max_time=machine.max_time,
+    ) as hook:
         results = train(known, setting, supervised=supervised, starts=starts, on_step=hook)
     weights = np.array([result.x for result in results])
     stack = KernelStack(stacked.members, stacked.scales)
@@ -184,7 +194,10 @@ def choose_setting(
     pairs = folds()
     if not pairs:
         return candidates[default], {}
-    wrong = np.array([held_out_errors(train, known, pairs, candidate) for candidate in candidates], dtype=float)
+    try:
+        wrong = np.array([held_out_errors(train, known, pairs, candidate) for candidate in candidates], dtype=float)
+    except OutOfTimeError:
+        return candidates[default], {}
     losses = np.hstack([wrong[:, held] for _, held in pairs])
     compared = tabulate_losses([asdict(c) for c in candidates], losses, np.ones(known.n_labeled), pairs, 1.0)
     return candidates[choose_candidate(losses, default)], compared
@@ -194,8 +207,11 @@ def unlabeled_rows_help(train: Train, known: Partition, folds: Folds, setting: S
     """Return whether the transductive machine is better on the labelled folds; without folds that is not known."""
     if not folds:
         return False
-    supervised = held_out_errors(train, known, folds, setting, supervised=True)
-    return clearly_better(held_out_errors(train, known, folds, setting), supervised, MIN_GAIN)
+    try:
+        supervised = held_out_errors(train, known, folds, setting, supervised=True)
+        return clearly_better(held_out_errors(train, known, folds, setting), supervised, MIN_GAIN)
+    except OutOfTimeError:
+        return False
 
 
 def class_folds(known: Partition, seed: int) -> Folds:
@@ -372,20 +388,33 @@ def best_descent(
 ) -> TransductionResult:
     """Return the best of several descents of machines that share their weights."""
     machine = options.machine
+    limits: dict[str, Any] = {"deadline": machine.deadline, "n_threads": machine.n_threads}
 
     def train(
-        problems: Sequence[DualProblem], weights: np.ndarray | None, duals: list[np.ndarray] | None, tol: float
+        problems: Sequence[DualProblem],
+        weights: np.ndarray | None,
+        duals: list[np.ndarray] | None,
+        products: np.ndarray | None,
+        tol: float,
     ) -> WeightsResult:
         tol *= INNER_TOL_SHARE
         if machine.weighting == "uniform" or len(stack) == 1:
-            return train_with_equal_weights(stack, problems, 0.0, machine.norm, tol, duals)
+            return train_with_equal_weights(stack, problems, 0.0, machine.norm, tol, duals, products, **limits)
         return solve_kernel_weights(
-            stack, problems, norm=machine.norm, method=machine.solver, start=weights, start_duals=duals, tol=tol
+            stack,
+            problems,
+            norm=machine.norm,
+            method=machine.solver,
+            start=weights,
+            start_duals=duals,
+            start_products=products,
+            tol=tol,
+            **limits,
         )
 
     results: list[TransductionResult] = []
     for factors in (None, *starts):
-        if results and results[-1].status is Status.CALLBACK:
+        if results and (results[-1].status is Status.CALLBACK or machine.deadline.is_over):
             break
         results.append(
             solve_transduction(
@@ -397,6 +426,7 @@ def best_descent(
                 tol=machine.tol,
                 max_iter=machine.max_iter,
                 callback=on_step,
+                deadline=machine.deadline,
             )
         )
     best = min(results, key=lambda result: result.objective)

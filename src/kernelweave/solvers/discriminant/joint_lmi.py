@@ -39,6 +39,7 @@ import numpy as np
 from ..compiled_loops import Array, solve_factored
 from ..compiling import compiled
 from ..course import Course
+from ..deadline import NO_DEADLINE, Deadline
 from ..machines.kernel_stack import KernelStack, Member
 from ..result import Status
 from ..simplex import solve_definite
@@ -90,12 +91,13 @@ def solve_joint_lmi(
     tol: float = 1e-6,
     max_iter: int = 100,
     callback: Callback | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> JointResult:
     r"""Minimise :math:`1^\top t` over weights on the unit simplex, with :math:`\operatorname{Diag}(t) \succeq S(w)`.
 
     Parameters
     ----------
-    kernels, H, ridge, start, tol, max_iter, callback
+    kernels, H, ridge, start, tol, max_iter, callback, deadline
         As for :func:`.solve_matrix_fractional`. Equal weights are mixed into ``start``.
 
     Returns
@@ -106,7 +108,7 @@ def solve_joint_lmi(
     stack = RidgedStack(kernels, H, ridge)
     n_weights = stack.n_weights
     course = Course[tuple[_Point, np.ndarray]](
-        tol, max_iter, callback, patience=MAX_STALLS, min_decrease=MIN_DECREASE_SHARE
+        tol, max_iter, callback, patience=MAX_STALLS, min_decrease=MIN_DECREASE_SHARE, deadline=deadline
     )
     weights = (1.0 - SPREAD) * first_weights(start, n_weights) + SPREAD / n_weights
     at = _Point(stack, weights, require_finite_value(stack.value(weights)))

@@ -32,6 +32,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg.lapack import dgeqrf, dormqr, dpotrf, dtrtrs
 
+from ..deadline import NO_DEADLINE, Deadline
 from ..machines.kernel_stack import Diagonal, Factor, KernelStack, Member
 from .simplex_newton import MAX_VALUE, Callback, Derivatives, DiscriminantResult, minimise_on_simplex
 
@@ -82,6 +83,7 @@ def solve_matrix_fractional(
     tol: float = 1e-6,
     max_iter: int = 100,
     callback: Callback | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> DiscriminantResult:
     r"""Minimise :math:`\operatorname{tr} H^\top M(w)^{-1} H` over the weights of kernels on the unit simplex.
 
@@ -102,6 +104,8 @@ def solve_matrix_fractional(
         Largest number of steps.
     callback : callable, optional
         Called with a `FitState` after each step; a true answer stops.
+    deadline : Deadline
+        When it is over, the best point so far is returned.
 
     Returns
     -------
@@ -120,7 +124,7 @@ def solve_matrix_fractional(
     (array([1., 0.]), 2.67)
     """
     stack = RidgedStack(kernels, H, ridge)
-    result = minimise_on_simplex(stack, start=start, tol=tol, max_iter=max_iter, callback=callback)
+    result = minimise_on_simplex(stack, start=start, tol=tol, max_iter=max_iter, callback=callback, deadline=deadline)
     return replace(result, dual=stack.dual(result.dual))
 
 

@@ -19,6 +19,7 @@ import numpy as np
 
 from .. import simplex
 from ..course import Course
+from ..deadline import NO_DEADLINE, Deadline
 from ..result import FitState, SolverResult, Status
 
 ARMIJO_SHARE = 1e-4  # share of the decrease that the slope promises (Armijo)
@@ -95,6 +96,7 @@ def minimise_on_simplex(
     tol: float = 1e-6,
     max_iter: int = 100,
     callback: Callback | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> DiscriminantResult:
     """Minimise a function of weights on the unit simplex.
 
@@ -109,6 +111,8 @@ def minimise_on_simplex(
         Largest number of steps.
     callback : callable, optional
         Called with a `FitState` after each step; a true answer stops.
+    deadline : Deadline
+        When it is over, the best point so far is returned.
 
     Returns
     -------
@@ -116,7 +120,7 @@ def minimise_on_simplex(
         ``x`` holds the weights, ``dual`` what the function solved for there. ``history`` has a record a step, with the
         name of the step taken.
     """
-    course = Course[Derivatives](tol, max_iter, callback, patience=MAX_STALLS)
+    course = Course[Derivatives](tol, max_iter, callback, patience=MAX_STALLS, deadline=deadline)
     weights = first_weights(start, function.n_weights)
     if not np.isfinite(function.value(weights)):
         weights = 0.5 * (weights + np.full(len(weights), 1.0 / len(weights)))

@@ -46,6 +46,7 @@ from dataclasses import replace
 import numpy as np
 from scipy.linalg.lapack import dpotrf, dtrtrs
 
+from ..deadline import NO_DEADLINE, Deadline
 from ..machines.kernel_stack import Factor, KernelStack, Member
 from ..result import Certificate, FitState
 from .matrix_fractional import MAX_RANK_SHARE, is_beyond_precision, total_rank
@@ -66,6 +67,7 @@ def solve_within_scatter(
     tol: float = 1e-6,
     max_iter: int = 100,
     callback: Callable[[FitState], object] | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> DiscriminantResult:
     r"""Maximise :math:`F_1(\theta)` over the weights of kernels on the unit simplex.
 
@@ -80,7 +82,7 @@ def solve_within_scatter(
         :math:`\lambda > 0`.
     shares : (float, float), optional
         :math:`c_+, c_-`; by default :math:`m_+/m, m_-/m`, the problem (3). (1, 1) is the paper's J.
-    start, tol, max_iter, callback
+    start, tol, max_iter, callback, deadline
         As for :func:`.solve_matrix_fractional`.
 
     Returns
@@ -110,7 +112,9 @@ def solve_within_scatter(
         """Show the ratio, which is maximised, where its negative is minimised."""
         return callback is not None and callback(replace(state, objective=-state.objective, bound=-state.bound))
 
-    result = minimise_on_simplex(problem, start=start, tol=tol, max_iter=max_iter, callback=report_ratio)
+    result = minimise_on_simplex(
+        problem, start=start, tol=tol, max_iter=max_iter, callback=report_ratio, deadline=deadline
+    )
     return replace(
         result,
         objective=-result.objective,

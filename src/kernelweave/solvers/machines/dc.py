@@ -10,6 +10,10 @@ touches :math:`P` at :math:`\theta_t`; its minimiser is the next point, so :math
 stationary if it minimises its own :math:`M_t`, and :math:`P(\theta_t) - \min M_t` measures how far it is from that.
 Nothing is said about other valleys of :math:`P`.
 
+The next point need not be the minimiser of :math:`M_t`: any point with a smaller :math:`M_t` has a smaller :math:`P`,
+and any lower bound on :math:`\min M_t` makes a certificate. So a convex problem is solved as accurately as is of use:
+up to a share of the gap that the last one left, and to the tolerance at the end.
+
 References
 ----------
 A. L. Yuille, A. Rangarajan: The concave-convex procedure. Neural Computation 15, 2003.
@@ -23,7 +27,11 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from ..deadline import OutOfTimeError
 from ..result import Certificate, SolverResult, Status
+
+TINY = float(np.finfo(float).tiny)
+GAP_SHARE = 0.1  # of the gap that is left: the accuracy of the next convex problem
 
 
 class Point(Protocol):
@@ -60,11 +68,12 @@ class DescentResult(SolverResult, Generic[P]):
 
 
 def descend(
-    inner: Callable[[P], tuple[P, float]],
+    inner: Callable[[P, float | None], tuple[P, float]],
     start: P,
     *,
     tol: float,
     max_iter: int,
+    exact: bool = True,
     on_step: Callable[[dict[str, Any]], object] | None = None,
 ) -> DescentResult[P]:
     """Descend until a point minimises the convex problem that touches the objective there.
@@ -72,13 +81,17 @@ def descend(
     Parameters
     ----------
     inner : callable
-        Returns, for a point, the minimiser of its convex problem and a lower bound on the minimum.
+        Returns, for a point and a relative accuracy, a point that minimises its convex problem as accurately, and a
+        lower bound on the minimum; it may raise an `OutOfTimeError`.
     start : Point
         Its objective may be infinite; the first step is then taken whatever it brings.
     tol : float
         Stop when the point is within ``tol`` times its objective of the minimum of its convex problem.
     max_iter : int
         Largest number of convex problems.
+    exact : bool
+        Whether all convex problems are solved to ``tol``. If not, the first one is asked for with the accuracy None,
+        the others with the share `GAP_SHARE` of the gap before, or ``tol`` where that is more.
     on_step : callable, optional
         Called with each record of the history, to which it may add; a true answer stops.
 
@@ -90,20 +103,29 @@ def descend(
         problems are not solved accurately enough for the objective to go on falling.
     """
     point, history, status = start, [], Status.MAX_ITER
-    gap = np.inf
+    gap, accuracy = np.inf, tol if exact else None
     for n_iter in range(1, max_iter + 1):
-        trial, bound = inner(point)
-        gap = max(0.0, point.objective - bound)
+        try:
+            trial, bound = inner(point, accuracy)
+        except OutOfTimeError:
+            n_iter, status = n_iter - 1, Status.MAX_TIME
+            break
+        gap, is_exact = max(0.0, point.objective - bound), accuracy is not None and accuracy <= tol
         n_changed = int(np.count_nonzero(trial.slopes != point.slopes))
-        if n_changed == 0:  # the new point has the same convex problem, which it minimises
-            point, gap = trial, max(0.0, trial.objective - bound)
-            status = Status.CONVERGED if gap <= tol * abs(point.objective) else Status.PRECISION
+        if n_changed == 0 and (is_exact or trial.objective <= point.objective):
+            point, gap = trial, max(0.0, trial.objective - bound)  # the new point has the same convex problem
+            if gap <= tol * abs(point.objective):
+                status = Status.CONVERGED
+            elif is_exact:
+                status = Status.PRECISION
         elif np.isfinite(gap) and gap <= tol * abs(point.objective):
             status = Status.CONVERGED
-        elif trial.objective >= point.objective:
-            status = Status.PRECISION
-        else:
+        elif trial.objective < point.objective:
             point = trial
+        elif is_exact:
+            status = Status.PRECISION
+        if np.isfinite(gap) and not is_exact:
+            accuracy = max(tol, GAP_SHARE * gap / max(abs(point.objective), TINY))
         record = {"iteration": n_iter, "objective": point.objective, "gap": gap, "n_changed": n_changed}
         history.append(record)
         if on_step is not None and on_step(record) and status is Status.MAX_ITER:

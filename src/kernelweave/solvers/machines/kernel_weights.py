@@ -21,8 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..course import Course
+from ..deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from ..margin import DualProblem
-from ..result import FitState, SolverResult
+from ..result import FitState, SolverResult, Status
 from .kernel_stack import KernelStack
 from .weighted_svm import Value, WeightedSVM
 from .weights_gradient import GroupLassoStep, ProjectedGradientStep, ReducedGradientStep, normalise
@@ -80,9 +81,12 @@ def solve_kernel_weights(
     method: str = "newton",
     start: np.ndarray | None = None,
     start_duals: Sequence[np.ndarray] | None = None,
+    start_products: np.ndarray | None = None,
     tol: float = 1e-3,
     max_iter: int = 1000,
     callback: Callable[[FitState], object] | None = None,
+    deadline: Deadline = NO_DEADLINE,
+    n_threads: int = 1,
 ) -> WeightsResult:
     r"""Minimise J over the weights of the kernels.
 
@@ -104,12 +108,18 @@ def solve_kernel_weights(
         first learns those of a fifth of them.
     start_duals : sequence of ndarray, optional
         Signed duals of each machine to start from.
+    start_products : ndarray of shape (n_points, n_problems), optional
+        The products of these with the weighted sum of kernels at ``start``, where they are known.
     tol : float
         Stop when the duality gap is at most ``tol`` times the objective.
     max_iter : int
         Largest number of steps.
     callback : callable, optional
         Called with a `FitState` after each step; a true answer stops.
+    deadline : Deadline
+        The first machines are trained in any case, or an `OutOfTimeError` says that there was no time for all.
+    n_threads : int
+        Machines trained at the same time; without influence on the result.
 
     Returns
     -------
@@ -128,25 +138,30 @@ def solve_kernel_weights(
     """
     if not norm >= 1.0:
         raise ValueError(f"norm must be at least 1; got {norm!r}. Below 1 the weights have many local optima.")
-    machines = WeightedSVM(stack, problems, ridge, norm)
-    course = Course[Value](tol, max_iter, callback, patience=MAX_STALLS)
+    machines = WeightedSVM(stack, problems, ridge, norm, deadline, n_threads)
+    course = Course[Value](tol, max_iter, callback, patience=MAX_STALLS, deadline=deadline)
     accuracy = _Accuracy(machines, tol, NEWTON_LEAVES if method == "newton" else 1.0)
     step = STEPS[method](machines, accuracy)
     if start is None and start_duals is None and method == "newton":
         start = _learn_from_subsample(machines, max_iter)
-    value = machines.solve(
-        _first_weights(start, len(stack), norm, method), max(INNER_TOL_SHARE * tol, MAX_MACHINE_TOL), start_duals
-    )
+    weights = _first_weights(start, len(stack), norm, method)
+    products = start_products if start is not None and np.allclose(weights, start, rtol=1e-12, atol=0.0) else None
+    value = machines.solve(weights, max(INNER_TOL_SHARE * tol, MAX_MACHINE_TOL), start_duals, products)
     if not np.isfinite(value.objective):
         raise ValueError(
             "J is infinite at the first weights: the box is, and the kernels do not separate the classes. Pass a "
             "ridge, a finite box, or weights to start from that include the identity."
         )
-    value = accuracy.refined(value, 0)
-    while not course.ends(value.weights, value.objective, value.gap, value, n_solves=machines.n_solves):
-        accuracy.follow(course.n_stalls)
-        value, course.step = step(value)
-        value = accuracy.refined(value, course.n_stalls)
+    try:
+        value = accuracy.refined(value, 0)
+        while not course.ends(value.weights, value.objective, value.gap, value, n_solves=machines.n_solves):
+            accuracy.follow(course.n_stalls)
+            value, course.step = step(value)
+            value = accuracy.refined(value, course.n_stalls)
+    except OutOfTimeError:  # in the midst of a step: what came before it counts
+        if not course.history:
+            course.ends(value.weights, value.objective, value.gap, value, n_solves=machines.n_solves)
+        course.status = Status.MAX_TIME
     best = course.best.point
     return course.result(
         WeightsResult,
@@ -193,6 +208,8 @@ def _learn_from_subsample(machines: WeightedSVM, max_iter: int) -> np.ndarray | 
         norm=machines.norm,
         tol=SUBSAMPLE_TOL,
         max_iter=max_iter,
+        deadline=machines.deadline,
+        n_threads=machines.n_threads,
     ).x
 
 

@@ -32,6 +32,7 @@ from typing import Any
 
 import numpy as np
 
+from ..deadline import NO_DEADLINE, Deadline
 from ..margin import DualProblem
 from ..result import Certificate, FitState, SolverResult, Status
 from .dc import descend
@@ -41,7 +42,14 @@ from .kernel_weights import WeightsResult
 COPIES = np.array([[1.0], [-1.0]])  # the signs of an unlabelled point
 # Stages before the last only lead to a start: on 13 sets errors are the same as with tol, in four fifths of the time.
 EARLY_TOLERANCE = 3.0  # times tol
-Train = Callable[[Sequence[DualProblem], np.ndarray | None, "list[np.ndarray] | None", float], WeightsResult]
+# Times tol: the accuracy of the first machines of a stage, relative to their duals; the gap tells that of others, which
+# is no larger. Where all machines are accurate, so is the way to a point, which with others depends on rounding.
+FIRST_TOL = 100.0
+TINY = float(np.finfo(float).tiny)
+BOUND_ROUNDING = 1e-9  # of a bound: duals as close to it are at it
+Train = Callable[
+    [Sequence[DualProblem], np.ndarray | None, "list[np.ndarray] | None", np.ndarray | None, float], WeightsResult
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +183,7 @@ def solve_transduction(
     tol: float = 1e-3,
     max_iter: int = 100,
     callback: Callable[[FitState], object] | None = None,
+    deadline: Deadline = NO_DEADLINE,
 ) -> TransductionResult:
     """Find a stationary point by convex problems, from the machines that labelled points alone give.
 
@@ -185,8 +194,9 @@ def solve_transduction(
     machines : sequence of TransductiveMachine
         They share the weights.
     train : callable
-        ``train(problems, weights, duals, tol)`` solves the convex machines, started at weights and duals or at None,
-        accurately enough for a descent to ``tol``: a `WeightsResult` as that of :func:`.solve_kernel_weights`.
+        ``train(problems, weights, duals, products, tol)`` solves the convex machines, started at weights and duals or
+        at None, accurately enough for a descent to ``tol``: a `WeightsResult` as that of
+        :func:`.solve_kernel_weights`. The products are those of the weighted kernels with the duals.
     stages : sequence of float
         The unlabelled points cost these shares of what they cost, one after the other; the last is 1.
     start : sequence of ndarray of shape (n_labeled,), optional
@@ -197,56 +207,78 @@ def solve_transduction(
         Largest number of convex problems in a stage.
     callback : callable, optional
         Called with a `FitState` after each step; a true answer stops.
+    deadline : Deadline
+        When it is over, the last point is returned; ``train`` may raise an `OutOfTimeError`.
 
     Returns
     -------
     TransductionResult
         ``x`` holds the weights. Records of the history name their stage.
     """
-    begun, n_solves, stopped, stage_tol = time.perf_counter(), 0, False, tol
+    begun, n_solves, stopped, why = time.perf_counter(), 0, False, Status.CALLBACK
     history: list[dict[str, Any]] = []
     convex = not any(machine.cost_unlabeled.any() for machine in machines)
 
-    def train_point(problems: list[DualProblem], weights: Any, duals: Any) -> tuple[WeightsResult, TransductivePoint]:
+    def train_point(
+        problems: list[DualProblem], weights: Any, duals: Any, products: Any, accuracy: float
+    ) -> tuple[WeightsResult, TransductivePoint]:
         nonlocal n_solves
-        trained = train(problems, weights, duals, stage_tol)
+        trained = train(problems, weights, duals, products, accuracy)
         n_solves += trained.n_solves
         return trained, _make_point(stack, machines, problems, trained)
 
     first = machines if start is None else [replace(m, cost=c) for m, c in zip(machines, start, strict=True)]
-    point = train_point([machine.dual() for machine in first], None, None)[1]
+    point = train_point([machine.dual() for machine in first], None, None, None, tol if convex else FIRST_TOL * tol)[1]
+    reached = stages[0]
     for stage in stages[-1:] if convex else stages:
         stage_tol = tol if stage == stages[-1] else EARLY_TOLERANCE * tol
         staged = [replace(machine, cost_unlabeled=stage * machine.cost_unlabeled) for machine in machines]
         stretched = any(machine.stretched(point.values[:, c]) is not None for c, machine in enumerate(staged))
 
-        def inner(point: TransductivePoint, staged: Any = staged) -> tuple[TransductivePoint, float]:
+        tried: list[TransductivePoint] = []  # the last point, and from where to solve its convex problem
+
+        def inner(
+            point: TransductivePoint, accuracy: float | None, staged: Any = staged, tried: Any = tried
+        ) -> tuple[TransductivePoint, float]:
             pairs = list(zip(staged, point.slopes, strict=True))
-            problems = [machine.dual(slopes) for machine, slopes in pairs]
-            # copies of unlabelled points that the point does not have start at zero
-            duals = [np.pad(x, (0, len(p.linear) - len(x))) for x, p in zip(point.duals, problems, strict=True)]
-            trained, following = train_point(problems, point.weights, duals)
             constant = sum(machine.constant(slopes) for machine, slopes in pairs)
+            problems = [machine.dual(slopes) for machine, slopes in pairs]
+            begin = tried[1] if tried[0] is point else point
+            # copies of unlabelled points that the point does not have start at zero
+            duals = [np.pad(x, (0, len(p.linear) - len(x))) for x, p in zip(begin.duals, problems, strict=True)]
+            products = begin.values - begin.offsets
+            asked = _relate(accuracy, point.objective, constant, FIRST_TOL * tol)
+            trained, following = train_point(problems, begin.weights, duals, products, asked)
+            tried[:] = point, following
             return _add_objective(staged, following), trained.objective - trained.certificate.gap + constant
 
         def report_step(
             record: dict[str, Any], stage: float = stage, stretched: bool = stretched, tol: float = stage_tol
         ) -> bool:
-            nonlocal stopped
+            nonlocal stopped, why
             record |= {"stage": stage, "n_solves": n_solves, "seconds": time.perf_counter() - begun}
             record["stretched"] = stretched and record["iteration"] == 1
-            stopped = callback is not None and bool(callback(_make_state(record, tol, len(stages) * max_iter)))
+            asked = callback is not None and bool(callback(_make_state(record, tol, len(stages) * max_iter)))
+            stopped = asked or deadline.is_over
+            why = Status.CALLBACK if asked else Status.MAX_TIME
             return stopped
 
         begin = _add_objective(staged, point, stretch=True)
-        result = descend(inner, begin, tol=stage_tol, max_iter=max_iter, on_step=report_step)
+        tried[:] = begin, _raise_bounds(stack, staged, begin, stage / reached)
+        reached = stage
+        result = descend(inner, begin, tol=stage_tol, max_iter=max_iter, exact=convex, on_step=report_step)
         point = result.point
         history += result.history
+        if result.status is Status.MAX_TIME:
+            stopped, why = True, Status.MAX_TIME
         if stopped:
             break
     status, certificate = result.status, result.certificate
-    if stopped and stage != stages[-1]:  # nothing is known about the problem of the last stage
-        point, status = _add_objective(machines, point), Status.CALLBACK
+    if status is Status.CALLBACK:
+        status = why
+    if stopped and (stage != stages[-1] or not np.isfinite(point.objective)):
+        # nothing is known about the problem of the last stage
+        point, status = _add_objective(machines, point), why
         certificate = Certificate(np.inf, point.objective, "stationarity")
     certificate = replace(certificate, kind="duality gap") if convex else certificate
     return TransductionResult(
@@ -259,6 +291,38 @@ def solve_transduction(
         point=point,
         n_solves=n_solves,
     )
+
+
+def _raise_bounds(
+    stack: KernelStack, machines: Sequence[TransductiveMachine], point: TransductivePoint, factor: float
+) -> TransductivePoint:
+    """Return duals to start from where unlabelled points cost more than before: those at a bound stay there.
+
+    Most variables that are at a bound will be so at the next optimum. Were they left where they were, inside of the new
+    box, the next machine would have to find out anew.
+    """
+    if factor == 1.0:
+        return point
+    duals, by_rows = [], np.empty_like(point.by_rows)
+    for c, (machine, x) in enumerate(zip(machines, point.duals, strict=True)):
+        x, n_labeled = x.copy(), len(machine.signs)
+        bounds = np.tile(machine.cost_unlabeled / factor, 2)[: len(x) - n_labeled]  # none before the first step
+        x[n_labeled:][np.abs(np.abs(x[n_labeled:]) - bounds) <= BOUND_ROUNDING * bounds] *= factor
+        duals.append(x)
+        rows = machine.dual(point.slopes[c]).rows[: len(x)]
+        by_rows[:, c] = np.bincount(rows, weights=x, minlength=stack.n_points)
+    values = stack.combined_product(point.weights, by_rows) + point.offsets
+    return replace(point, duals=duals, by_rows=by_rows, values=values)
+
+
+def _relate(accuracy: float | None, objective: float, constant: float, largest: float) -> float:
+    """Return how accurate machines have to be, relative to their duals, for an accuracy relative to the objective.
+
+    Most of the objective is the constant where most points are far from the boundary, as with many classes.
+    """
+    if accuracy is None or not np.isfinite(objective):
+        return largest
+    return min(largest, accuracy * abs(objective) / max(abs(objective - constant), TINY))
 
 
 def _make_state(record: dict[str, Any], tol: float, max_steps: int) -> FitState:

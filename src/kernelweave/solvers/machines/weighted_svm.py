@@ -17,16 +17,19 @@ as the right-hand side minimises over the weights what :math:`x_c` makes of :mat
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import TypeAlias
 
 import numpy as np
 
 from ..compiled_loops import gather
+from ..deadline import NO_DEADLINE, Deadline
 from ..margin import DualProblem
 from . import smo
+from .box_programs import DenseKernel, FeatureKernel, solve_boxes
 from .kernel_stack import MAX_DENSE_POINTS, Diagonal, KernelStack
-from .low_rank import solve_low_rank
 
 # An infinite box is closed where it does not bind. With signs as linear term, the optimum of the open box has a sum of
 # absolute values of twice its value: if that of the closed box is within the box, no better point is outside.
@@ -34,6 +37,8 @@ FIRST_BOX, MAX_BOX = 1e3, 1e15
 BOX_GROWTH = 4.0  # times the sum of absolute values: the next box
 MAX_BOX_GAP = 0.1  # relative gap in the closed box
 MAX_SLACK = 1e6  # times the gap that the machine itself may have
+# Duals, multiplier, value and duality gap of a machine, and whether the gap is proven.
+Solved: TypeAlias = tuple[np.ndarray, float, float, float, bool]
 
 
 @dataclass(eq=False)
@@ -124,6 +129,9 @@ class WeightedSVM:
         Added to the diagonal of the combined kernel.
     norm : float
         The norm of the weights that is at most 1; with 1 they sum to 1.
+    deadline : Deadline
+    n_threads : int
+        Machines trained at the same time.
     """
 
     def __init__(
@@ -132,8 +140,11 @@ class WeightedSVM:
         problems: Sequence[DualProblem],
         ridge: float | np.ndarray = 0.0,
         norm: float = 1.0,
+        deadline: Deadline = NO_DEADLINE,
+        n_threads: int = 1,
     ):
         self.stack, self.problems, self.norm = stack, list(problems), norm
+        self.deadline, self.n_threads = deadline, n_threads
         self.ridge = np.broadcast_to(np.asarray(ridge, dtype=float), (stack.n_points,))
         self.n_solves = 0
         # Features of many points need not become a matrix where there is no equality, or few points take part.
@@ -141,6 +152,10 @@ class WeightedSVM:
             problem.total is None or len(np.unique(problem.rows)) <= MAX_DENSE_POINTS for problem in self.problems
         )
         self.low_rank = stack.is_low_rank and few and not self.ridge.any()
+        self.are_boxes = all(
+            problem.total is None and np.isfinite(problem.lower).all() and np.isfinite(problem.upper).all()
+            for problem in self.problems
+        )
         self._boxes = np.full(len(self.problems), FIRST_BOX)
         self._slack = np.ones(len(self.problems))  # how much more gap the closed box may show than the machine has
 
@@ -157,10 +172,18 @@ class WeightedSVM:
         gather(self.kernel(weights), rows, K)
         return K
 
-    def solve(self, weights: np.ndarray, tol: float, start: Sequence[np.ndarray] | None = None) -> Value:
+    def solve(
+        self,
+        weights: np.ndarray,
+        tol: float,
+        start: Sequence[np.ndarray] | None = None,
+        start_products: np.ndarray | None = None,
+    ) -> Value:
         """Return the value at some weights, with a duality gap of the machines of at most ``tol`` times its size.
 
-        Where the box is infinite and nothing else bounds the duals, the gap is infinite.
+        Where the box is infinite and nothing else bounds the duals, the gap is infinite. Where the products of the
+        combined kernel with the start are known, a machine that starts at its optimum costs next to nothing. When the
+        time is over an `OutOfTimeError` ends all but the first machine of the first call.
         """
         K = self.stack.features(weights) if self.low_rank else self.kernel(weights)
         diagonal = self.ridge + sum(
@@ -169,12 +192,45 @@ class WeightedSVM:
             if isinstance(member, Diagonal)
         )
         self.n_solves += 1
-        starts = [None] * len(self.problems) if start is None else start
-        solved = [self._solve_one(c, K, diagonal, tol, starts[c]) for c in range(len(self.problems))]
+        if self.are_boxes and not diagonal.any():
+            solved = self._solve_together(K, tol, start, start_products)
+        else:
+            solved = self._solve_apart(K, diagonal, tol, start)
         duals, multipliers, values, gaps, proven = (list(column) for column in zip(*solved, strict=True))
         dual, gap = float(sum(values)), float(sum(gaps))
         accurate = gap <= tol * abs(dual)
         return Value(self, weights, duals, multipliers, dual, gap, all(proven), accurate)
+
+    def _solve_together(
+        self, K: np.ndarray, tol: float, start: Sequence[np.ndarray] | None, start_products: np.ndarray | None
+    ) -> list[Solved]:
+        """Solve machines without equality; ``K`` is the combined kernel or its features."""
+        results = solve_boxes(
+            FeatureKernel(K) if self.low_rank else DenseKernel(K),
+            self.problems,
+            starts=start,
+            products=start_products,
+            tol=tol,
+            deadline=self.deadline,
+            n_threads=self.n_threads,
+        )
+        return [(r.x, 0.0, -r.objective, r.certificate.gap, r.certificate.kind == "duality gap") for r in results]
+
+    def _solve_apart(
+        self, K: np.ndarray, diagonal: np.ndarray, tol: float, start: Sequence[np.ndarray] | None
+    ) -> list[Solved]:
+        """Solve one machine after the other, or several at the same time."""
+        is_first = self.n_solves == 1
+
+        def solve_one(c: int) -> Solved:
+            if c > 0 or not is_first:
+                self.deadline.check(f"all of {len(self.problems)} machines were trained")
+            return self._solve_one(c, K, diagonal, tol, None if start is None else start[c])
+
+        if self.n_threads == 1 or len(self.problems) == 1:
+            return [solve_one(c) for c in range(len(self.problems))]
+        with ThreadPoolExecutor(min(self.n_threads, len(self.problems))) as threads:
+            return list(threads.map(solve_one, range(len(self.problems))))
 
     def _matrix(self, K: np.ndarray, problem: DualProblem) -> tuple[np.ndarray, np.ndarray | None]:
         """Return the combined kernel, at the rows that take part where it is given by features, and the index to it."""
@@ -183,9 +239,7 @@ class WeightedSVM:
         rows, index = np.unique(problem.rows, return_inverse=True)
         return K[rows] @ K[rows].T, index
 
-    def _solve_one(
-        self, c: int, K: np.ndarray, diagonal: np.ndarray, tol: float, start: np.ndarray | None
-    ) -> tuple[np.ndarray, float, float, float, bool]:
+    def _solve_one(self, c: int, K: np.ndarray, diagonal: np.ndarray, tol: float, start: np.ndarray | None) -> Solved:
         """Return duals, multiplier, value, duality gap of a machine, and whether it is proven."""
         problem = self.problems[c]
         infinite = not (np.isfinite(problem.lower).all() and np.isfinite(problem.upper).all())
@@ -193,13 +247,10 @@ class WeightedSVM:
             box = self._boxes[c] if infinite else np.inf
             lower, upper = np.maximum(problem.lower, -box), np.minimum(problem.upper, box)
             asked = min(MAX_BOX_GAP, tol * self._slack[c])
-            if self.low_rank and problem.total is None:
-                result = solve_low_rank(K, problem.linear, lower, upper, index=problem.index, start=start, tol=asked)
-            else:
-                matrix, index = self._matrix(K, problem)
-                result = smo.solve(
-                    matrix, problem.linear, lower, upper, total=problem.total, index=index, start=start, tol=asked
-                )
+            matrix, index = self._matrix(K, problem)
+            result = smo.solve(
+                matrix, problem.linear, lower, upper, total=problem.total, index=index, start=start, tol=asked
+            )
             start, value = result.x, -result.objective
             reach = float(np.abs(result.x).sum())
             if reach > box and box < MAX_BOX:

@@ -1,10 +1,11 @@
 import numpy as np
 import pytest
 
-from kernelweave.solvers.machines import kernel_stack, low_rank, smo, weighted_svm
+from kernelweave.solvers.deadline import Deadline, OutOfTimeError
+from kernelweave.solvers.machines import box_programs, kernel_stack, smo, weighted_svm
+from kernelweave.solvers.machines.box_programs import DenseKernel, FeatureKernel, solve_boxes
 from kernelweave.solvers.machines.kernel_stack import Factor, KernelStack
 from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights
-from kernelweave.solvers.machines.low_rank import solve_low_rank
 from kernelweave.solvers.machines.weighted_svm import WeightedSVM
 from kernelweave.solvers.margin import DualProblem
 from kernelweave.solvers.result import Status
@@ -21,6 +22,12 @@ def problem(seed, n=80, n_features=6, scale=1.0):
     return Z, -signs + 0.2, np.minimum(0.0, reach) + moved, np.maximum(0.0, reach) + moved, rows
 
 
+def solve_low_rank(Z, linear, lower, upper, *, index=None, start=None, kernel=FeatureKernel, **options):
+    """The only problem of a kernel ``ZZ'``."""
+    shared = kernel(Z) if kernel is FeatureKernel else kernel(Z @ Z.T)
+    return solve_boxes(shared, [DualProblem(linear, lower, upper, None, index)], starts=[start], **options)[0]
+
+
 def gap(Z, linear, lower, upper, rows, x):
     """The duality gap, recomputed."""
     g = Z[rows] @ (Z[rows].T @ x) + linear
@@ -28,11 +35,12 @@ def gap(Z, linear, lower, upper, rows, x):
 
 
 @pytest.mark.parametrize("small", [10_000, 20], ids=["small problem", "sweeps"])
+@pytest.mark.parametrize("kernel", [FeatureKernel, DenseKernel])
 @pytest.mark.parametrize("seed", range(6))
-def test_it_reaches_the_optimum_of_smo_on_the_kernel_matrix(monkeypatch, seed, small):
-    monkeypatch.setattr(low_rank, "MAX_DENSE_VARIABLES", small)
+def test_it_reaches_the_optimum_of_smo_on_the_kernel_matrix(monkeypatch, seed, kernel, small):
+    monkeypatch.setattr(box_programs, "MAX_DENSE_VARIABLES", small)
     Z, linear, lower, upper, rows = problem(seed, scale=10.0 ** (seed % 3 - 1))
-    found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-8)
+    found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-8, kernel=kernel)
     oracle = smo.solve(Z @ Z.T, linear, lower, upper, total=None, index=rows, tol=1e-10)
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(oracle.objective, rel=1e-7)
@@ -67,7 +75,7 @@ def test_the_limit_is_a_status_with_an_honest_gap():
 
 @pytest.mark.parametrize("small", [10_000, 1], ids=["small problem", "sweeps"])
 def test_rows_without_features_and_variables_without_room_are_no_trouble(monkeypatch, small):
-    monkeypatch.setattr(low_rank, "MAX_DENSE_VARIABLES", small)
+    monkeypatch.setattr(box_programs, "MAX_DENSE_VARIABLES", small)
     Z = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
     found = solve_low_rank(
         Z, np.array([-1.0, -1.0, 1.0]), np.array([0.0, 0.5, -1.0]), np.array([2.0, 0.5, 0.0]), tol=1e-9
@@ -79,6 +87,71 @@ def test_a_tolerance_below_rounding_ends():
     Z, linear, lower, upper, rows = problem(4, scale=1e3)
     found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-30, max_rounds=500)
     assert found.status in (Status.PRECISION, Status.CONVERGED)
+
+
+# Several problems
+
+
+def several(seed, n_problems=5):
+    """Features, and boxes and linear terms that differ."""
+    Z, linear, lower, upper, rows = problem(seed)
+    rng = np.random.default_rng(seed)
+    scales = rng.uniform(0.2, 2.0, n_problems)
+    signs = np.where(rng.random((n_problems, len(rows))) < 0.7, 1.0, -1.0)
+    boxes = [np.sort([s * k * lower, s * k * upper], axis=0) for s, k in zip(signs, scales, strict=True)]
+    return Z, [DualProblem(s * linear, *box, None, rows) for s, box in zip(signs, boxes, strict=True)]
+
+
+@pytest.mark.parametrize("kernel", [FeatureKernel, DenseKernel])
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_problems_that_share_a_kernel_reach_the_optima_that_they_reach_alone(kernel, n_threads):
+    Z, problems = several(5)
+    shared = kernel(Z) if kernel is FeatureKernel else kernel(Z @ Z.T)
+    found = solve_boxes(shared, problems, tol=1e-8, n_threads=n_threads)
+    for p, result in zip(problems, found, strict=True):
+        oracle = smo.solve(Z @ Z.T, p.linear, p.lower, p.upper, total=None, index=p.rows, tol=1e-10)
+        assert result.status is Status.CONVERGED
+        assert result.objective == pytest.approx(oracle.objective, rel=1e-7)
+        assert result.certificate.gap == pytest.approx(gap(Z, p.linear, p.lower, p.upper, p.rows, result.x), abs=1e-9)
+
+
+def test_what_is_at_its_optimum_costs_no_product_where_that_is_known():
+    Z, problems = several(6)
+    first = solve_boxes(DenseKernel(Z @ Z.T), problems, tol=1e-8)
+    starts = [result.x for result in first]
+    sums = np.column_stack([np.bincount(p.rows, x, len(Z)) for p, x in zip(problems, starts, strict=True)])
+
+    class Counted(DenseKernel):
+        n_vectors = 0
+
+        def products(self, X):
+            self.n_vectors += X.shape[1]
+            return super().products(X)
+
+    kernel = Counted(Z @ Z.T)
+    again = solve_boxes(kernel, problems, starts=starts, products=kernel.K @ sums, tol=1e-7)
+    assert kernel.n_vectors == 0
+    assert [result.n_iter for result in again] == [0] * len(problems)
+    starts[2] = np.zeros(len(starts[2]))  # one of them is not
+    moved = kernel.K @ sums
+    moved[:, 2] = 0.0
+    again = solve_boxes(kernel, problems, starts=starts, products=moved, tol=1e-7)
+    assert 0 < again[2].n_iter <= kernel.n_vectors <= again[2].n_iter + 1  # one more where the start is not zero
+    assert again[2].objective == pytest.approx(first[2].objective, rel=1e-6)
+
+
+def test_a_deadline_leaves_one_step_and_then_says_that_it_is_over():
+    Z, problems = several(7)
+    over = Deadline(1e-9)
+    with pytest.raises(OutOfTimeError, match="before all of 5 machines were trained"):
+        solve_boxes(FeatureKernel(Z), problems, tol=1e-8, deadline=over)
+
+
+def test_an_indefinite_matrix_is_left_to_smo():
+    Z, linear, lower, upper, rows = problem(8)
+    K = Z @ Z.T - 0.5 * np.eye(len(Z))
+    found = solve_boxes(DenseKernel(K), [DualProblem(linear, lower, upper, None, rows)], tol=1e-6)[0]
+    assert found.certificate.kind == "stationarity"
 
 
 # Through the weights of kernels
