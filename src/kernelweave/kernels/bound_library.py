@@ -145,12 +145,12 @@ class BoundLibrary:
             Flat numbers of the columns of this block; an array where ``centers`` are given.
         scores : ndarray of shape (n_block_columns, n_vectors)
         """
-        walk = self._walk(rows, order) if centers is None else self._walk_at(centers, rows, order)
+        if centers is None:
+            walk: Iterator[tuple[Any, np.ndarray]] = self._walk(rows, order, centered=centered)
+        else:
+            walk = self._walk_at(centers, rows, order, centered=centered)
         for columns, block in walk:
-            if centered:
-                scores = np.concatenate([_center_strip(block[:, strip]).T @ V for strip in _strip_slices(block)])
-            else:
-                scores = _reduce_strips(block, lambda strip: strip.T @ V)
+            scores = _reduce_strips(block, lambda strip: strip.T @ V)
             del block  # so that one block at a time is in memory
             first = columns.start if isinstance(columns, slice) else int(columns[0])
             require_finite(scores, self.entries[first // self.n_rows].name)
@@ -207,22 +207,28 @@ class BoundLibrary:
         """Return the weighted sum of the kernels as one bound kernel."""
         return CombinedKernel(self.kernels, weights)
 
-    def _walk(self, rows: np.ndarray, order: Sequence[int] | None = None) -> Iterator[tuple[slice, np.ndarray]]:
-        """Give every block of columns at ``rows``; from the cache where it holds it."""
+    def _walk(
+        self, rows: np.ndarray, order: Sequence[int] | None = None, *, centered: bool = False
+    ) -> Iterator[tuple[slice, np.ndarray]]:
+        """Give every block of columns at ``rows``, perhaps centred; from the cache where it holds it."""
         rows = self._row_numbers(rows)
         self._cache.attend(rows)
         for p in range(len(self.kernels)) if order is None else order:
             for part in self._cut_columns(len(rows), self.n_rows):
-                key = (p, part.start, part.stop)  # the working memory, hence the width, may change between walks
+                # The working memory, hence the width, may change between walks.
+                key = (p, part.start, part.stop, centered)
                 block = self._cache.get(key)
                 if block is None:
-                    block = self.kernels[p].block(rows, part)
+                    plain = self._cache.pop((*key[:3], False)) if centered else None
+                    block = self.kernels[p].block(rows, part) if plain is None else plain
+                    del plain
+                    block = _center(block) if centered else block
                     self._cache.put(key, block)
                 yield slice(p * self.n_rows + part.start, p * self.n_rows + part.stop), block
                 del block
 
     def _walk_at(
-        self, centers: np.ndarray, rows: np.ndarray, order: Sequence[int] | None
+        self, centers: np.ndarray, rows: np.ndarray, order: Sequence[int] | None, *, centered: bool = False
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Give blocks of the columns at ``centers`` (sorted).
 
@@ -233,9 +239,10 @@ class BoundLibrary:
         if not self.is_small(len(rows)):
             for p in range(len(self.kernels)) if order is None else order:
                 for part in self._cut_columns(len(rows), len(centers)):
-                    yield p * self.n_rows + centers[part], self.kernels[p].block(rows, centers[part])
+                    block = self.kernels[p].block(rows, centers[part])
+                    yield p * self.n_rows + centers[part], _center(block) if centered else block
             return
-        for columns, block in self._walk(rows, order):
+        for columns, block in self._walk(rows, order, centered=centered):
             p, first = divmod(columns.start, self.n_rows)
             here = centers[np.searchsorted(centers, first) : np.searchsorted(centers, first + block.shape[1])]
             if len(here):
@@ -265,16 +272,22 @@ class _BlockCache:
         self.n_bytes = n_bytes
         self.used = 0
         self.rows: np.ndarray | None = None
-        self.blocks: dict[tuple[int, int, int], np.ndarray] = {}
+        self.blocks: dict[tuple[int, int, int, bool], np.ndarray] = {}
 
     def attend(self, rows: np.ndarray) -> None:
         if self.rows is None or not np.array_equal(self.rows, rows):
             self.rows, self.blocks, self.used = np.array(rows), {}, 0
 
-    def get(self, key: tuple[int, int, int]) -> np.ndarray | None:
+    def get(self, key: tuple[int, int, int, bool]) -> np.ndarray | None:
         return self.blocks.get(key)
 
-    def put(self, key: tuple[int, int, int], block: np.ndarray) -> None:
+    def pop(self, key: tuple[int, int, int, bool]) -> np.ndarray | None:
+        """Take a block out, which makes room for another form of it."""
+        block = self.blocks.pop(key, None)
+        self.used -= 0 if block is None else block.nbytes
+        return block
+
+    def put(self, key: tuple[int, int, int, bool], block: np.ndarray) -> None:
         if self.used + block.nbytes <= self.n_bytes:
             self.blocks[key] = block
             self.used += block.nbytes
@@ -312,9 +325,12 @@ def _reduce_strips(block: np.ndarray, reduce: Any) -> np.ndarray:
     return np.concatenate([reduce(block[:, strip].astype(np.float64)) for strip in _strip_slices(block)])
 
 
-def _center_strip(strip: np.ndarray) -> np.ndarray:
-    """Return columns minus their means, in double precision."""
-    return strip - strip.mean(axis=0, dtype=np.float64)
+def _center(block: np.ndarray) -> np.ndarray:
+    """Return columns minus their means; differences in double precision are rounded once."""
+    out = np.empty_like(block)
+    for strip in _strip_slices(block):
+        out[:, strip] = block[:, strip] - block[:, strip].mean(axis=0, dtype=np.float64)
+    return out
 
 
 def _strip_slices(block: np.ndarray) -> Iterator[slice]:

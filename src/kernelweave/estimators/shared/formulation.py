@@ -50,7 +50,7 @@ class Formulation:
         """Whether columns are centred: a free offset makes that a matter of rounding only."""
         return self.intercept == "free" and self.penalty != "rkhs"
 
-    def master(self, rows: MarginRows, tol: float, diagonals: np.ndarray) -> Master:
+    def master(self, rows: MarginRows, tol: float, diagonals: np.ndarray, *, scans_are_cheap: bool = False) -> Master:
         """Return the restricted problem of one output, without columns.
 
         Parameters
@@ -60,10 +60,13 @@ class Formulation:
             Relative gap asked for over all columns.
         diagonals : ndarray of shape (n_kernels, n_points)
             Of the scaled kernels; what the RKHS norm needs to know.
+        scans_are_cheap : bool
+            Whether a scan of all columns takes no longer than a step of a solver.
         """
         if self.penalty == "l1":
-            lp = NuLPMaster if self.chooses_margin else LPMaster
-            return lp(rows, positive=self.positive, intercept=self.intercept)
+            if self.chooses_margin:
+                return NuLPMaster(rows, positive=self.positive, intercept=self.intercept)
+            return LPMaster(rows, positive=self.positive, intercept=self.intercept, scans_are_cheap=scans_are_cheap)
         qp = NuQPMaster if self.chooses_margin else QPMaster
         master = qp(
             rows, positive=self.positive, intercept=self.intercept, tol=min(MAX_INNER_TOL, INNER_TOL_SHARE * tol)

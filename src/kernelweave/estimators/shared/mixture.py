@@ -190,6 +190,7 @@ class MixturePath:
             )
         make: Any = PartitionedColumns if isinstance(bound, PartitionedLibrary) else ScaledColumns
         self.columns = make(bound, centers, options.formulation, options.column_scale)
+        self.scans_are_cheap = bound.pool_size(len(self.labeled)) == 0
         self.masters: list[Master] = []
         self.place = (0, 1)
 
@@ -247,7 +248,10 @@ class MixturePath:
         formulation, scaled_diagonals = self.options.formulation, np.empty(0)
         if formulation.penalty == "rkhs":
             scaled_diagonals = self.columns.scaled_diagonals
-        self.masters = [formulation.master(rows, self.options.tol, scaled_diagonals) for rows in problems]
+        self.masters = [
+            formulation.master(rows, self.options.tol, scaled_diagonals, scans_are_cheap=self.scans_are_cheap)
+            for rows in problems
+        ]
 
     def _assemble(self, results: Sequence[ColumnResult], problems: Sequence[MarginRows]) -> MixtureFit:
         """Turn the problems' coefficients into one expansion over the union of their columns."""

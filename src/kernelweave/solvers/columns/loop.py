@@ -92,7 +92,7 @@ class _Problem:
         return wanted if self.max_columns is None else max(1, min(wanted, self.max_columns // MIN_FILL_ROUNDS))
 
     def has_enough(self, choosiness: float) -> bool:
-        bad = np.count_nonzero(self.violations >= choosiness * self.worst)
+        bad = np.count_nonzero(self.violations >= choosiness * self.worst) if self.worst > 0.0 else 0
         return bool(bad >= max(1.0, MIN_CANDIDATE_SHARE * self.n_wanted))
 
 
@@ -201,7 +201,8 @@ def _scan(
         _price(problems, pool.price, V, None, tol, first=True)
         if all(problem.has_enough(POOL_CHOOSINESS) for problem in problems):
             return
-    order = [None] if strata is None else strata(_find_errors(problems))
+    wants_all = all(np.isinf(problem.master.choosiness) for problem in problems)
+    order = [None] if strata is None or wants_all else strata(_find_errors(problems))
     for problem in problems:
         problem.n_kept = 0 if pool is None else min(pool.size, POOL_BATCHES * problem.n_wanted)
     for number, stratum in enumerate(order):

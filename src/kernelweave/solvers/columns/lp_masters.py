@@ -23,6 +23,7 @@ MARGIN_TOL = 1e-6  # margins short by less are the solver's doing, not the model
 BATCH = 50  # columns a round; measured: 20 to 100 are within 20 % of each other
 GROWTH = 0.3  # of the columns in use: what a round may add as long as solutions are rough, if that is more
 CHOOSINESS = 0.2  # measured: prices a third fewer columns, for a tenth more time where pricing is cheap
+NEAR = 0.1  # distance from its bound at which a score's column joins, where that is done before it is violated
 MIN_VIOLATION = 1e-10  # a column violated by less is satisfied up to rounding
 MIN_SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
 
@@ -63,6 +64,9 @@ class LPMaster:
     idle_rounds : int or None
         Rounds after which an unused column may be dropped; None: never, and every round is solved exactly, as in the
         papers.
+    scans_are_cheap : bool
+        Whether a scan takes no longer than a step of the interior-point method: then there is one after each step, and
+        columns join before they are violated.
     """
 
     def __init__(
@@ -72,6 +76,7 @@ class LPMaster:
         positive: bool = False,
         intercept: Intercept = "free",
         idle_rounds: int | None = MAX_IDLE_ROUNDS,
+        scans_are_cheap: bool = False,
     ):
         self.rows = rows
         self.positive = positive
@@ -85,7 +90,9 @@ class LPMaster:
         self._working = WorkingSet(rows.n_points, intercept == "free", idle_rounds)
         self._magnitude = 0.0  # of the first columns
         self._tau, self._n_used = np.inf, 0
-        self._lp = RestrictedLP(-self._scaled.target, rows, may_be_rough=idle_rounds is not None)
+        self._lp = RestrictedLP(
+            -self._scaled.target, rows, may_be_rough=idle_rounds is not None, by_steps=scans_are_cheap
+        )
         self._lp.add_rows(np.ones((1, rows.n_points)), np.zeros(1), np.zeros(1))  # row 0 is the offset's
         self._rescale()
 
@@ -99,14 +106,14 @@ class LPMaster:
 
     @property
     def choosiness(self) -> float:
-        return CHOOSINESS
+        return np.inf if self._lp.goes_by_steps else CHOOSINESS
 
     @property
     def rounding(self) -> float:
         return 0.0
 
     def negligible(self, tol: float) -> float:
-        return max(MIN_VIOLATION, 0.1 * tol)
+        return -NEAR if self._lp.goes_by_steps else max(MIN_VIOLATION, 0.1 * tol)
 
     def add_columns(self, columns: np.ndarray, K: np.ndarray) -> None:
         first = len(self._working) == 0

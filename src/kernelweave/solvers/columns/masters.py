@@ -104,7 +104,10 @@ class Master(Protocol):
 
     @property
     def choosiness(self) -> float:
-        """Violation, as a share of the worst in the last full scan, from which a stratum's columns will do."""
+        """Violation, as a share of the worst in the last full scan, from which a stratum's columns will do.
+
+        Infinite: nothing but a full scan will do.
+        """
 
     @property
     def rounding(self) -> float:

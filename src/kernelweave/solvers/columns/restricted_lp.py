@@ -38,6 +38,9 @@ class RestrictedLP:
     rows : MarginRows
         The variables are the duals of these; the entries of one are the sign times those of the point.
     may_be_rough : bool
+    by_steps : bool
+        Whether a rough solution is one step further than the last one, however rough: for new rows cost nothing beside
+        a step. Else it is as good as the violation of new rows asks for.
 
     Attributes
     ----------
@@ -45,11 +48,13 @@ class RestrictedLP:
         Whether the last solution was rough, and the next one may be.
     """
 
-    def __init__(self, cost: np.ndarray, rows: MarginRows, may_be_rough: bool = True):
+    def __init__(self, cost: np.ndarray, rows: MarginRows, may_be_rough: bool = True, by_steps: bool = False):
         self.cost, self.ceiling, self.sign, self.point = cost, rows.cost, rows.sign, rows.point
         self.K, self.lower, self.upper = np.empty((0, rows.n_points)), np.empty(0), np.empty(0)
         self.is_rough = self._begins_rough = may_be_rough and len(cost) >= MIN_ROUGH_VARIABLES
+        self.by_steps = by_steps
         self._inside: InteriorPoint | None = None
+        self._last_start: np.ndarray | None = None  # the variables that the last step began with
         self._gap, self._asked = np.inf, MAX_ROUGH_GAP  # relative gaps of that point, and of the next one at most
         self._simplex = None if self.is_rough else GrowingLP(cost, self.ceiling)
 
@@ -75,6 +80,7 @@ class RestrictedLP:
         """Move the upper end of the box, and the bounds of all rows."""
         self.ceiling, self.lower, self.upper = ceiling, lower, upper
         self.is_rough, self._inside = self._begins_rough and float(ceiling.max()) <= MAX_BOX, None
+        self._last_start = None
         if self.is_rough:
             self._simplex = None
         elif self._simplex is None:
@@ -82,6 +88,11 @@ class RestrictedLP:
         else:
             self._simplex.set_upper(ceiling)
             self._simplex.set_row_bounds(lower, upper)
+
+    @property
+    def goes_by_steps(self) -> bool:
+        """Whether the next solution is one step further than the last one."""
+        return self.is_rough and self.by_steps
 
     def settle(self) -> bool:
         """Have the next solution as good as rough ones are, or exact if the last one was; False if it was exact."""
@@ -100,12 +111,18 @@ class RestrictedLP:
             After which an `OutOfTimeError` is raised.
         """
         end = time.perf_counter() + seconds
+        if self.goes_by_steps and self._step():
+            if time.perf_counter() >= end:
+                raise OutOfTimeError(NO_TIME)
+            assert self._inside is not None
+            return LPSolution(self._inside.x, self._inside.row_dual, 1)
         if self._simplex is None:
             gap = (
                 float(np.clip(ROUGH_GAP_SHARE * violation, MIN_ROUGH_GAP, self._asked)) if self.is_rough else VERTEX_GAP
             )
             if self._inside is None or self._gap > gap:
                 self._inside, self._gap = self._approach(gap, violation < MAX_START_VIOLATION, end), gap
+                self._last_start = None
             self._asked = MAX_ROUGH_GAP
             if self.is_rough and self._inside.error <= gap:
                 return LPSolution(self._inside.x, self._inside.row_dual, self._inside.n_iter)
@@ -129,13 +146,35 @@ class RestrictedLP:
             self._simplex = None
             return LPSolution(self._inside.x, self._inside.row_dual, self._inside.n_iter)
 
+    def _step(self) -> bool:
+        """Take a step, the first one to a point inside all bounds; False if rounding forbids it."""
+        program = self._program()
+        if self._inside is None:
+            self._inside = interior_lp.feasible_start(program)
+            return True
+        start = self._find_start(program)
+        moved = interior_lp.step_inside(program, start)
+        if moved is None:
+            self.is_rough, self._inside = False, start
+            return False
+        self._last_start, self._inside, self._gap = start.x, moved, moved.error
+        return True
+
+    def _find_start(self, program: DenseLP) -> InteriorPoint:
+        """Return the last point, moved back to where it is inside the bounds of new rows."""
+        assert self._inside is not None
+        if self._last_start is None:
+            return self._inside
+        return interior_lp.move_inside(program, self._last_start, self._inside)
+
     def _program(self) -> DenseLP:
         return DenseLP(self.K, self.sign, self.point, self.cost, self.ceiling, self.lower, self.upper)
 
     def _approach(self, gap: float, warm: bool, end: float) -> InteriorPoint:
         """Return a solution up to a relative gap, or as good as can be."""
-        for start in [self._inside, None] if warm and self._inside is not None else [None]:
-            solution = interior_lp.solve_interior_lp(self._program(), gap, start, end - time.perf_counter())
+        program = self._program()
+        for start in [self._find_start(program), None] if warm and self._inside is not None else [None]:
+            solution = interior_lp.solve_interior_lp(program, gap, start, end - time.perf_counter())
             if solution.error <= max(gap, MIN_ROUGH_GAP):
                 break
             if time.perf_counter() >= end:
