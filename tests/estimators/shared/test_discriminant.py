@@ -1,3 +1,4 @@
+import tracemalloc
 from dataclasses import replace
 
 import numpy as np
@@ -63,3 +64,16 @@ def test_one_binding_serves_fits_with_other_ridges_weights_and_labels():
         assert fit.outcome.objective == pytest.approx(model.objective_, rel=1e-7)
         np.testing.assert_allclose(fit.by_kernel.weights, model.weights_, atol=1e-5)
         np.testing.assert_allclose(fit.expansion(X), model.transform(X), atol=1e-4)
+
+
+def test_many_classes_need_no_array_of_all_differences():
+    rng = np.random.default_rng(0)
+    centroids, projected = rng.normal(size=(200, 199)), rng.normal(size=(500, 199))
+    centers = NearestCentroid(centroids, np.full(200, 1 / 200), 0.0, 2.0)
+    tracemalloc.start()
+    found = centers.log_ratios(projected)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 10 * found.nbytes  # all differences are 199 times as many
+    expected = [-0.25 * np.square(projected[7] - centroid).sum() for centroid in centroids]
+    np.testing.assert_allclose(found[7], expected)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from ...kernels.bound_library import BoundLibrary
 from ...kernels.expansion import KernelExpansion
@@ -105,7 +106,7 @@ class NearestCentroid:
 
     def log_ratios(self, projected: np.ndarray) -> np.ndarray:
         """Return how likely classes are at projections, in logarithms; for two, that of the second to the first."""
-        squares = np.square(projected[:, None] - self.centroids).sum(axis=2)
+        squares = cdist(projected, self.centroids, "sqeuclidean")  # without all differences: 37 GB of 1000 classes
         if len(self.class_prior) == 2:  # equal shares add nothing, not even rounding
             squares, shares = squares[:, 1:] - squares[:, :1], self.class_prior[1:] / self.class_prior[0]
         else:
