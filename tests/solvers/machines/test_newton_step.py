@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from sklearn.metrics.pairwise import rbf_kernel
 
 from kernelweave.solvers.machines import newton_step as module
+from kernelweave.solvers.machines import smo
 from kernelweave.solvers.machines.newton_step import newton_step
 
 
@@ -91,3 +93,33 @@ def test_a_step_without_sums_takes_the_bounds_into_account():
     gradient, half = np.array([3.0, -0.2, 0.1, 0.0]), np.full(4, 1.0)
     step, *_ = take(np.eye(4), np.zeros((0, 4)), gradient, -half, half)
     assert step == pytest.approx([-1.0, 0.2, -0.1, 0.0])
+
+
+@pytest.mark.parametrize("form", ["total", "none", "groups", "index"])
+@pytest.mark.parametrize("max_walkers", [0, 1500])
+def test_machines_that_take_such_steps_reach_the_optimum(form, max_walkers, monkeypatch):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(150, 3))
+    y = np.where((X[:, 0] > 0.0) ^ (rng.random(150) < 0.1), 1.0, -1.0)
+    K, lower, upper = rbf_kernel(X), np.minimum(0.0, 10.0 * y), np.maximum(0.0, 10.0 * y)
+    signs = (y > 0).astype(int)
+    problem, keywords = {
+        "total": ((-y, lower, upper), {}),
+        "none": ((-y, lower, upper), {"total": None}),
+        "groups": ((0.0 * y, lower, upper), {"groups": signs, "start": 200.0 * y / np.bincount(signs)[signs]}),
+        "index": (tuple(np.tile(a, 2) for a in (-y, lower, upper)), {"index": np.tile(np.arange(150), 2)}),
+    }[form]
+    expected = smo.solve(K, *problem, tol=1e-9, **keywords)
+    taken = []
+
+    def counted(*arguments):
+        taken.append(newton_step(*arguments))
+        return taken[-1]
+
+    for name, value in {"MIN_MANY": 1, "MAX_WALKERS": max_walkers, "NEWTON_STEP": 0.0, "newton_step": counted}.items():
+        monkeypatch.setattr(smo, name, value)
+    found = smo.solve(K, *problem, tol=1e-9, **keywords)
+    assert found.status.converged
+    assert found.objective == pytest.approx(expected.objective, rel=2e-9)
+    # At 0 the steps wait until the bounds have settled, and pair steps may be done before.
+    assert max_walkers == 0 or any(step is not None for step, _ in taken)
