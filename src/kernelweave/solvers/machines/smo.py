@@ -37,6 +37,7 @@ from scipy.linalg.lapack import dpotrf
 
 from ..compiled_loops import Array, add_rows, gather, mirror
 from ..result import Certificate, SolverResult, Status
+from .newton_step import newton_step
 from .newton_walk import walk
 from .optimality import SUM_ROUNDING, find_best_multiplier, measure_gap, survey
 from .pair_steps import Problem, pair_steps
@@ -51,6 +52,9 @@ MAX_STALLS = 10  # looks at the measure in a row without progress, after which r
 MIN_PAIR_STEPS = 50  # pair steps in a row, at least; after a Newton step, as many more as take its time
 MAX_NEWTON_SAVING = 64  # a Newton step after one that did not work is expected to save up to so many times its cost
 MIN_NEWTON_STAGES = 10  # bounds that a Newton step may meet before it ends, at least
+MIN_MANY = 500  # free variables: from so many on, a Newton step near the solution meets many bounds at a time
+MAX_WALKERS = 1500  # of them: with more, meeting one bound after the other takes longer than pair steps
+NEWTON_GAP = 0.05  # relative gap: above it, many variables are not yet at the bounds where they belong
 RIDGE = 1e3  # times what rounding does to the eigenvalues; less lets the null space in, and the steps go astray
 SHRINKING_MARGIN = 1.0  # times the violation is far on the right side; with none, on K = ZZ' many turn out active again
 MAX_ACTIVE_SHARE = 0.7  # of all variables, and of the rows of K, for the others to be left out: half of K's memory
@@ -233,6 +237,7 @@ class _Descent:
         self.bounded = bool(np.isfinite(width).all())
         self.nearly = np.where(np.isfinite(width), SUM_ROUNDING * width, 0.0)  # a last bit does not free a variable
         self.n_iter = self.n_newton = 0
+        self.max_free = len(x)  # free variables, up to which a Newton step may be of use
         self.refresh()
         self.judge()
 
@@ -390,7 +395,12 @@ class _Descent:
 
     def newton_pays(self, n_more: float, patience: float) -> bool:
         """Tell whether the pair steps to come cost more than a Newton step."""
-        return bool(self.convex and np.count_nonzero(self.free()) >= 2 and n_more > patience * self.newton_cost())
+        n_free, wanted = int(np.count_nonzero(self.free())), patience * self.newton_cost()
+        if n_free > MAX_WALKERS and self.certified:
+            if patience > 0.0 and n_free > self.max_free:  # many were on their way to a bound
+                return False
+            wanted *= max(1.0, self.measure / max(NEWTON_GAP * abs(self.objective), TINY))
+        return bool(self.convex and n_free >= 2 and n_more > wanted)
 
     def newton_cost(self) -> float:
         """Return what a Newton step costs, in pair steps."""
@@ -404,25 +414,42 @@ class _Descent:
     def newton_step(self) -> None:
         """Minimise over the free variables, the others fixed; those that meet a bound on the way stay there."""
         problem, free = self.problem, np.flatnonzero(self.free())
-        factor = self.factor(problem.rows[free])
+        rows, x, gradient = problem.rows[free], self.x[free], self.gradient[free]
+        lower, upper = problem.lower[free], problem.upper[free]
+        factor = self.factor(rows)
         if factor is None:
             self.convex = False
             return
         places, ends = np.arange(len(free)), np.searchsorted(free, problem.offsets)[:, None]
         E = ((places >= ends[:-1]) & (places < ends[1:])).astype(float)[: 0 if problem.slack else None]
         E = E[E.any(axis=1)]
-        x, gradient, lower, upper = self.x[free], self.gradient[free], problem.lower[free], problem.upper[free]
-        walk(factor, E, gradient, x, lower, upper, MIN_NEWTON_STAGES + len(free) // 4)
-        step = x - self.x[free]
+        step, n_stages, self.max_free = None, len(free) // (4 if len(free) <= MAX_WALKERS else 64), len(self.x)
+        near = self.certified and self.measure <= 4.0 * NEWTON_GAP * abs(self.objective)
+        if len(free) > MIN_MANY and near:
+            step, n_met = newton_step(
+                lambda at: self.factor(rows[at]),
+                lambda at, others, values: problem.K[np.ix_(rows[at], rows[others])] @ values,
+                *(factor, E, gradient, lower - x, upper - x),
+            )
+            self.max_free = len(free) - n_met // 2 if step is None else self.max_free
+        if step is None or not self.follow(free, step):
+            walk(factor.T, E, gradient, x, lower, upper, MIN_NEWTON_STAGES + n_stages)
+            self.follow(free, x - self.x[free])
+
+    def follow(self, free: np.ndarray, step: np.ndarray) -> bool:
+        """Move the free variables along a step as far as it leads down; tell whether it does."""
         if not np.isfinite(step).all():  # no curvature at all: leave it to the pair steps
-            return
+            return False
         change = self.product(free, step)
-        slope, curvature = float(gradient @ step), float(change[free] @ step)
-        if slope + 0.5 * curvature > 0.0:  # rounding or the ridge spoiled the direction: go as far as it leads down
-            share = max(0.0, -slope / curvature)
-            x, change = np.clip(self.x[free] + share * step, lower, upper), share * change
-        self.x[free], self.gradient = x, self.gradient + change
+        slope, curvature = float(self.gradient[free] @ step), float(change[free] @ step)
+        if slope >= 0.0:
+            return False
+        if slope + curvature > 0.0:  # the bounds it met, rounding or the ridge spoiled the direction
+            step, change = -slope / curvature * step, -slope / curvature * change
+        self.x[free] = np.clip(self.x[free] + step, self.problem.lower[free], self.problem.upper[free])
+        self.gradient = self.gradient + change
         self.n_newton, self.n_updates = self.n_newton + 1, self.n_updates + len(free)
+        return True
 
     def factor(self, rows: np.ndarray) -> np.ndarray | None:
         """Return the Cholesky factor of the rows and columns ``rows`` of K and its transpose in one; None if none."""
@@ -433,5 +460,5 @@ class _Descent:
             factor, failed = dpotrf(H.T, lower=1, clean=0, overwrite_a=1)
             if not failed:
                 mirror(factor.T)
-                return np.asarray(factor.T)
+                return np.asarray(factor)
         return None
