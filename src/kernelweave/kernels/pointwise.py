@@ -19,6 +19,7 @@ from scipy import sparse
 from ..parameters import COUNT, FINITE, POSITIVE, Constraint, check_parameters, one_of
 from .bandwidth import (
     UNIT_ADVICE,
+    extend_rows,
     inner_products,
     is_reference,
     largest_value,
@@ -33,6 +34,7 @@ from .checks import as_floats
 
 # Squared distances in single precision, within a factor of 1e13 of 1 / gamma, keep their digits.
 MAX_SINGLE_SQUARE = 1e25
+STRIP_BYTES, MIN_STRIP_ROWS = 2**20, 256  # of values, in double precision, that are worked on at a time
 
 
 class PointwiseKernel(Kernel):
@@ -267,8 +269,7 @@ class RBF(PointwiseKernel):
         return RBF(gamma * self.multiple)
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
-        values = self.logarithms(A, B)
-        return np.exp(values, out=values)
+        return self._by_strips(A, B, is_log=False)
 
     def logarithms(self, A: Any, B: Any) -> np.ndarray:
         r"""Return :math:`-\gamma \lVert x - z \rVert^2`, the logarithms of the values.
@@ -283,12 +284,36 @@ class RBF(PointwiseKernel):
         ndarray of shape (n_rows, n_columns)
             The logarithms, also where the values underflow.
         """
+        return self._by_strips(A, B, is_log=True)
+
+    def _by_strips(self, A: Any, B: Any, *, is_log: bool) -> np.ndarray:
+        """Return the values or their logarithms; of dense rows in strips that stay in the processor's cache."""
         gamma, dtype = float(self.gamma), np.result_type(A.dtype, B.dtype, np.float32)
         if not self.keeps_single:
             A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
-        values = squared_distances(A, B)
-        values *= -gamma
-        return values.astype(dtype, copy=False)
+        pair = extend_rows(A, B) if self.keeps_single and min(A.shape[0], B.shape[0]) else None
+        if pair is None:
+            values = squared_distances(A, B)
+            values *= -gamma
+            values = values.astype(dtype, copy=False)
+            return values if is_log else np.exp(values, out=values)
+        left, right = pair
+        right *= -gamma
+        values = np.empty((len(left), len(right)), dtype=dtype)
+        height = min(max(MIN_STRIP_ROWS, STRIP_BYTES // (8 * len(right))), len(left))
+        scratch = None if dtype == np.float64 else np.empty((height, len(right)))
+        for start in range(0, len(left), height):
+            strip = values[start : start + height]
+            exact = np.dot(
+                left[start : start + height], right.T, out=strip if scratch is None else scratch[: len(strip)]
+            )
+            if scratch is not None:
+                with np.errstate(over="ignore"):
+                    strip[...] = exact
+            np.minimum(strip, 0, out=strip)
+            if not is_log:
+                np.exp(strip, out=strip)
+        return values
 
     @property
     def keeps_single(self) -> bool:
