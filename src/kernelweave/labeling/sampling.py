@@ -1,7 +1,7 @@
 """The rows of a large table that a learner sees: labelled ones and a random sample of the others.
 
-Of many files, rows are drawn by their number among all labelled, or all unlabelled, rows of all files: the sample is the same however
-the rows are cut into files, and whoever reads them.
+Of many files, rows are drawn by their number among all labelled, or all unlabelled, rows of all files: the sample is
+the same however the rows are cut into files, and whoever reads them.
 """
 
 from __future__ import annotations

@@ -425,10 +425,10 @@ def explicit_features(learned: LearnedKernel) -> list[tuple[FeatureMap, np.ndarr
             kept = np.flatnonzero(member.weights)
             features.append((member.features, kept, np.sqrt(member.weights[kept])))
         elif factor:
-            wholes.append(member.restrict(learned.rows))
+            wholes.append(member)
             factors.append(factor)
     if wholes:
-        kernel = CombinedKernel(wholes, np.array(factors))
+        kernel = CombinedKernel(wholes, np.array(factors)).compact(learned.rows)
         K = kernel.block(ALL, ALL).astype(np.float64, copy=False)
         values, vectors = np.linalg.eigh(K)
         # more than the norm of its rounding
