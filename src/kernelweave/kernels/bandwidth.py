@@ -38,6 +38,7 @@ EPS = float(np.finfo(np.float64).eps)
 MIN_SQUARE = float(np.finfo(np.float64).tiny) / EPS  # of squares that keep their digits
 MAX_SQUARE = 1e-4 * float(np.finfo(np.float64).max)  # of squares, where some are larger than the mean
 MAX_PLAIN_SQUARE = 1e250  # of squares that may be multiplied by a bandwidth before they cancel
+STRIP_BYTES, MIN_STRIP_ROWS = 2**20, 256  # of distances, in double precision, that are worked on at a time
 MIN_STORED_SHARE = 0.9  # share of the rows in which a column far from zero is stored, at least
 # Squared mean of a column against its variance, and of such columns against the others: up to here a squared distance
 # loses four digits at most.
@@ -173,6 +174,37 @@ def extend_rows(A: Any, B: Any) -> tuple[np.ndarray, np.ndarray] | None:
     left[:, -1], right[:, -2] = 1.0, 1.0
     right[:, :-2] *= -2.0
     return left, right
+
+
+def exponents_by_strips(
+    left: np.ndarray, right: np.ndarray, factor: float, dtype: np.dtype, *, is_log: bool
+) -> np.ndarray:
+    """Return squared distances times a negative factor, or their exponentials, in strips that stay in the cache.
+
+    Parameters
+    ----------
+    left, right : ndarray
+        Of `extend_rows`; the second is overwritten.
+    factor : float
+    dtype : dtype
+        In which values are returned; they are computed in double and rounded once.
+    is_log : bool
+        Whether exponents are returned, not their exponentials.
+    """
+    right *= factor
+    values = np.empty((len(left), len(right)), dtype=dtype)
+    height = min(max(MIN_STRIP_ROWS, STRIP_BYTES // (8 * len(right))), len(left))
+    scratch = None if dtype == np.float64 else np.empty((height, len(right)))
+    for start in range(0, len(left), height):
+        strip = values[start : start + height]
+        exact = np.dot(left[start : start + height], right.T, out=strip if scratch is None else scratch[: len(strip)])
+        if scratch is not None:
+            with np.errstate(over="ignore"):
+                strip[...] = exact
+        np.minimum(strip, 0, out=strip)
+        if not is_log:
+            np.exp(strip, out=strip)
+    return values
 
 
 def _move_rows(A: Any, B: Any) -> tuple[Any, Any]:

@@ -19,6 +19,7 @@ from scipy import sparse
 from ..parameters import COUNT, FINITE, POSITIVE, Constraint, check_parameters, one_of
 from .bandwidth import (
     UNIT_ADVICE,
+    exponents_by_strips,
     extend_rows,
     inner_products,
     is_reference,
@@ -34,7 +35,6 @@ from .checks import as_floats
 
 # Squared distances in single precision, within a factor of 1e13 of 1 / gamma, keep their digits.
 MAX_SINGLE_SQUARE = 1e25
-STRIP_BYTES, MIN_STRIP_ROWS = 2**20, 256  # of values, in double precision, that are worked on at a time
 
 
 class PointwiseKernel(Kernel):
@@ -292,28 +292,10 @@ class RBF(PointwiseKernel):
         if not self.keeps_single:
             A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
         pair = extend_rows(A, B) if self.keeps_single and min(A.shape[0], B.shape[0]) else None
-        if pair is None:
-            values = squared_distances(A, B)
-            values *= -gamma
-            values = values.astype(dtype, copy=False)
-            return values if is_log else np.exp(values, out=values)
-        left, right = pair
-        right *= -gamma
-        values = np.empty((len(left), len(right)), dtype=dtype)
-        height = min(max(MIN_STRIP_ROWS, STRIP_BYTES // (8 * len(right))), len(left))
-        scratch = None if dtype == np.float64 else np.empty((height, len(right)))
-        for start in range(0, len(left), height):
-            strip = values[start : start + height]
-            exact = np.dot(
-                left[start : start + height], right.T, out=strip if scratch is None else scratch[: len(strip)]
-            )
-            if scratch is not None:
-                with np.errstate(over="ignore"):
-                    strip[...] = exact
-            np.minimum(strip, 0, out=strip)
-            if not is_log:
-                np.exp(strip, out=strip)
-        return values
+        if pair is not None:
+            return exponents_by_strips(*pair, -gamma, dtype, is_log=is_log)
+        values = np.multiply(squared_distances(A, B), -gamma).astype(dtype, copy=False)
+        return values if is_log else np.exp(values, out=values)
 
     @property
     def keeps_single(self) -> bool:
