@@ -250,7 +250,10 @@ def _find_from_landmarks(
     kernel: BoundKernel, anchors: np.ndarray, summed: np.ndarray, n_vectors: int, kind: str, name: str
 ) -> tuple[EigenBasis, np.ndarray]:
     n_rows, values = kernel.n_rows, kernel.block(anchors, anchors)
-    columns = _Columns(lambda strip: kernel.block(summed[strip], anchors), len(summed), values, n_rows)
+    is_all = len(summed) == n_rows
+    columns = _Columns(
+        lambda strip: kernel.block(strip if is_all else summed[strip], anchors), len(summed), values, n_rows
+    )
     basis = _combine_landmarks(kernel.restrict(anchors), values, columns, n_vectors, kind, name)
     V = np.empty((n_rows, basis.n_features), dtype=values.dtype)
     for strip, C in columns:
