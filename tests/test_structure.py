@@ -1,8 +1,10 @@
 """How estimators are made, enforced: parts instead of ancestors, one border, one place for warnings and for labels."""
 
 import ast
+import importlib.util
 import inspect
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -120,3 +122,15 @@ def test_only_labels_knows_what_unlabelled_looks_like():
             if name.endswith("isnan") and call.args and ast.unparse(call.args[0]) in ("y", "labels", "targets")
         ]
     assert not found
+
+
+def test_the_table_of_benchmarks_is_made_of_their_results():
+    file = SOURCE.parents[1] / "benchmarks" / "table.py"
+    if not file.exists():
+        pytest.skip("the tests run on an installed package")
+    spec = importlib.util.spec_from_file_location("benchmarks_table", file)
+    table = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = table  # where dataclasses look for their annotations
+    spec.loader.exec_module(table)
+    assert sorted(entry.folder for entry in table.ENTRIES) == table.list_folders(), "add an entry in table.py"
+    assert file.with_name("README.md").read_text() == table.make_page(), "run python benchmarks/table.py"

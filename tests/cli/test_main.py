@@ -86,9 +86,21 @@ def test_the_version_costs_no_import_of_what_commands_need():
     assert done.stdout == f"kernelweave {__version__}\n[]\n"
 
 
-def test_every_command_has_the_name_by_which_it_is_called():
-    for name in COMMANDS:
-        assert Commands().get_command(None, name).name == name
+def test_the_list_of_commands_costs_no_import_of_what_they_need():
+    code = (
+        "import sys; sys.argv[1:] = ['--help']\nfrom kernelweave.cli.main import main; main()\n"
+        "print(sorted({'sklearn', 'numba', 'pandas', 'scipy', 'numpy', 'kernelweave.cli.label'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.endswith("[]\n")
+    assert all(name in done.stdout for name in COMMANDS)
+
+
+def test_every_command_has_the_name_by_which_it_is_called_and_begins_its_help_as_the_list_does():
+    for name, (_, summary) in COMMANDS.items():
+        command = Commands().get_command(None, name)
+        assert command.name == name
+        assert " ".join(command.help.split()).startswith(summary)
     assert Commands().get_command(None, "labels") is None
 
 

@@ -409,3 +409,19 @@ def test_columns_of_different_scales_are_warned_of_where_the_kernel_is_the_defau
     with pytest.warns(UserWarning, match=r"scales: standard deviations from 0.0\d+ to .* use StandardS") as caught:
         learner().fit(unlike, y)
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_rows_of_the_fit_are_transformed_as_other_rows_are(dtype):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 3)).astype(dtype)
+    y = np.where(np.arange(80) < 20, X[:, 0] > 0, -1)
+    learner = LabelAwareKernelLearner(n_eigenvectors=10, n_landmarks=30, random_state=0).fit(X, y)
+    again, others = learner.transform(X), learner.transform(np.vstack([X, X[:1]]))[:-1]
+    np.testing.assert_allclose(again, others, rtol=0, atol=1e-4 if dtype == np.float32 else 1e-9)
+    assert again.dtype == dtype
+    changed = X.copy()
+    changed[5] += 1.0
+    assert np.abs(learner.transform(changed)[5] - again[5]).max() > 1e-3  # other rows of the same shape
+    alone = LabelAwareKernelLearner(n_eigenvectors=5, leave_one_out=True).fit(X, y)
+    np.testing.assert_allclose(alone.transform(X), alone.transform(np.vstack([X, X[:1]]))[:-1], rtol=0, atol=1e-4)

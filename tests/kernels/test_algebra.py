@@ -1,8 +1,14 @@
+import pickle
+
 import numpy as np
 import pytest
+from sklearn.preprocessing import StandardScaler
 
-from kernelweave import RBF, FromCallable, Linear, Sigmoid
+from kernelweave import RBF, FromCallable, Linear, ManifoldKernel, OnColumns, Preprocessed, Sigmoid
 from kernelweave.kernels.algebra import Product, Scaled, Sum
+from kernelweave.kernels.expansion import CombinedKernel
+
+WHOLE = slice(None)
 
 
 def product_of_sums(A, B):
@@ -84,3 +90,37 @@ def test_a_factor_beyond_single_precision_is_kept(factor, X):
 def test_a_sum_of_single_and_double_precision_is_double(kernel, X):
     block = bound_to(kernel, X.astype(np.float32)).block(slice(None), slice(None))
     assert block.dtype == np.float64
+
+
+def test_compact_kernels_have_the_columns_of_some_rows_in_a_part_of_the_memory():
+    X = np.random.default_rng(0).normal(size=(80, 4))
+    new, rows = np.random.default_rng(1).normal(size=(9, 4)), np.arange(3, 80, 9)
+    recipes = [ManifoldKernel(RBF(), 5, ratio=r) for r in (1.0, 10.0)]
+    terms = ManifoldKernel.bind_together(recipes, X, [np.random.default_rng(0)] * 2)
+    whole = CombinedKernel([*terms, RBF().bind(X, np.random.default_rng(0))], np.array([0.5, 2.0, 1.0]))
+    compact = whole.compact(rows)
+    np.testing.assert_allclose(compact.block(WHOLE, WHOLE), whole.block(rows, rows), rtol=1e-9, atol=1e-12)
+    # the coefficients of the base are large where its rows are alike, and cancel: as for features of new rows
+    np.testing.assert_allclose(compact.against(new), whole.against(new)[:, rows], rtol=0, atol=1e-6)
+    some = np.array([2, 0])
+    np.testing.assert_allclose(compact.restrict(some).against(new), compact.against(new)[:, some], rtol=1e-12)
+    np.testing.assert_allclose(compact.diag(), compact.block(WHOLE, WHOLE).diagonal(), rtol=1e-12)
+    assert len(compact.terms) == 2  # deformations of one base are one
+    assert len(pickle.dumps(compact)) < len(pickle.dumps(whole.restrict(rows))) / 3
+    with pytest.raises(NotImplementedError, match="not its values at new rows"):
+        compact.terms[1].diag_against(new)
+    coef = np.random.default_rng(2).normal(size=(len(rows), 2))
+    base, folded = compact.terms[1].fold(coef)
+    np.testing.assert_allclose(base.against(new) @ folded, compact.terms[1].against(new) @ coef, rtol=1e-7, atol=1e-9)
+    assert terms[0].compact(np.arange(70)).n_rows == 70  # of most rows nothing is gained
+
+
+def test_wrapped_kernels_are_compact_where_they_are():
+    X = np.random.default_rng(0).normal(size=(60, 4))
+    new, rows = np.random.default_rng(1).normal(size=(5, 4)), np.arange(0, 60, 10)
+    for recipe in (
+        Preprocessed(StandardScaler(), ManifoldKernel(RBF(), 5)),
+        OnColumns(ManifoldKernel(RBF(), 5), [0, 2]),
+    ):
+        bound = recipe.bind(X, np.random.default_rng(0))
+        np.testing.assert_allclose(bound.compact(rows).against(new), bound.against(new)[:, rows], rtol=0, atol=1e-6)

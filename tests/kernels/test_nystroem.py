@@ -213,12 +213,12 @@ def test_rows_with_missing_values_are_drawn(X):
 def test_of_many_rows_a_sample_is_clustered(monkeypatch, X):
     clustered = []
 
-    class Spy(nystroem.KMeans):
-        def fit(self, X):
-            clustered.append(len(X))
-            return super().fit(X)
+    def spy(points, *arguments):
+        clustered.append(len(points))
+        return near_means(points, *arguments)
 
-    monkeypatch.setattr(nystroem, "KMeans", Spy)
+    near_means = nystroem._rows_near_means
+    monkeypatch.setattr(nystroem, "_rows_near_means", spy)
     monkeypatch.setattr(nystroem, "CLUSTERED_ROWS", 20)
     monkeypatch.setattr(nystroem, "CLUSTER_SIZE", 3)
     for n_landmarks in (2, 10):

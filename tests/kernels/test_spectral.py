@@ -138,7 +138,7 @@ def test_with_landmarks_they_are_those_of_the_nystroem_matrix(kernel, kind, land
 @pytest.mark.parametrize("kind", KINDS)
 def test_all_rows_as_landmarks_give_the_exact_vectors(kernel, kind, X):
     bound = kernel.bind(X, np.random.default_rng(0))
-    basis, V = spectral._find_from_landmarks(bound, np.arange(N_ROWS), 6, kind, "it")
+    basis, V = spectral._find_from_landmarks(bound, np.arange(N_ROWS), np.arange(N_ROWS), 6, kind, "it")
     assert_are_eigenvectors(V, basis.eigenvalues, bound.block(WHOLE, WHOLE), kind, 1e-8)
     exact = basis_of(kernel, X, kind=kind, n_landmarks=10 * N_ROWS)[1]
     assert exact.n_features == basis.n_features
@@ -149,6 +149,7 @@ def test_all_rows_as_landmarks_give_the_exact_vectors(kernel, kind, X):
 def test_strips_and_what_is_kept_do_not_matter(kind, X, monkeypatch):
     _, _, expected = basis_of(RBF(), X, kind=kind, n_landmarks=20)
     monkeypatch.setattr(spectral, "STRIP_BYTES", 8 * 20 * 7)
+    monkeypatch.setattr(spectral, "MIN_STRIP_ROWS", 1)
     _, _, strips = basis_of(RBF(), X, kind=kind, n_landmarks=20)
     monkeypatch.setattr(spectral, "MAX_STORED_BYTES", 0)
     _, _, anew = basis_of(RBF(), X, kind=kind, n_landmarks=20)
@@ -250,7 +251,7 @@ def test_an_outlier_that_no_landmark_sees_is_at_the_origin(X):
     X[7] = 1e6
     anchors = np.setdiff1d(np.arange(0, N_ROWS, 2), [7])
     bound = RBF(0.3).bind(X, np.random.default_rng(0))
-    basis, V = spectral._find_from_landmarks(bound, anchors, 6, "laplacian", "it")
+    basis, V = spectral._find_from_landmarks(bound, anchors, np.arange(bound.n_rows), 6, "laplacian", "it")
     np.testing.assert_array_equal(V[7], 0.0)
     np.testing.assert_allclose(V.T @ V, np.eye(6), rtol=0, atol=1e-9)
     assert basis.eigenvalues[0] == pytest.approx(1.0, abs=1e-9)
@@ -263,7 +264,7 @@ def test_degrees_that_the_landmarks_misjudge_are_raised_to_what_they_have_at_the
         rng = np.random.default_rng(seed)
         X = rng.normal(size=(300, 2)) * rng.gamma(1.0, 3.0, size=(300, 1))  # rows further and further out
         bound = RBF(1.0).bind(X, rng)
-        basis, V = spectral._find_from_landmarks(bound, np.arange(10), 5, "laplacian", "it")
+        basis, V = spectral._find_from_landmarks(bound, np.arange(10), np.arange(bound.n_rows), 5, "laplacian", "it")
         C = basis.base.against(X)
         plain, least = C @ basis.degree, C.sum(axis=1)
         n_raised += np.count_nonzero(plain < (1 - 1e-6) * least)
@@ -336,3 +337,18 @@ def test_other_parameters_are_refused_by_name(n_landmarks, wrong, allowed, X):
 )
 def test_a_share_of_the_rows_is_rounded_up(asked, n_rows, expected):
     assert count_vectors(asked, n_rows) == expected
+
+
+@pytest.mark.parametrize("kind", ["kernel", "laplacian"])
+def test_sums_over_drawn_rows_stand_for_those_over_all(kind, monkeypatch):
+    """A mean over s of n rows is off by about 1 / sqrt(s): here some percent, and 20 % is six times that."""
+    X = np.random.default_rng(0).normal(size=(3000, 2))
+    bound = RBF().bind(X, np.random.default_rng(0))
+    options = {"kind": kind, "n_landmarks": 40}
+    _, exact = eigenbasis(bound, X, 4, rng=np.random.default_rng(1), **options)
+    monkeypatch.setattr(spectral, "SUMMED_ROWS", 1000)
+    basis, V = eigenbasis(bound, X, 4, rng=np.random.default_rng(1), **options)
+    np.testing.assert_allclose(V.T @ V, np.eye(4), atol=0.2)
+    cosines = np.linalg.svd(np.linalg.qr(exact)[0].T @ np.linalg.qr(V)[0], compute_uv=False)
+    assert cosines.min() > 0.98  # they span the same functions
+    np.testing.assert_allclose(basis.of(X), V, rtol=0, atol=1e-8)

@@ -201,3 +201,21 @@ def test_classes_that_no_cell_is_filled_with_are_noted(counts, texts, expected):
     notes = job.note_unused_classes({"classes": counts} if counts else {}, texts)
     assert len(notes) == bool(expected)
     assert not notes or f"No empty cell is filled with the {expected}:" in notes[0]
+
+
+def test_a_large_table_is_learned_from_a_sample_and_filled_whole(monkeypatch):
+    monkeypatch.setattr("kernelweave.labeling.sampling.MAX_WHOLE_ROWS", 80)
+    monkeypatch.setattr("kernelweave.labeling.sampling.MAX_ROWS", 70)
+    monkeypatch.setattr("kernelweave.labeling.sampling.MIN_UNLABELED", 10)
+    frame, cells, empty, truth = table()
+    done = fill(frame, cells, empty, suspects=3, next=3)
+    assert len(done.learned) == 70
+    assert all(value is not None for value in done.values[empty])
+    assert np.mean(done.values[empty] == truth[empty]) > 0.8
+    assert done.report["rows"] == 90
+    assert any(
+        note.startswith("Learned from 70 of 90 rows, drawn at random: all 45 labelled")
+        for note in done.report["warnings"]
+    )
+    assert all(cells[each["row"]] == each["given"] for each in done.report["suspects"])
+    assert all(empty[each["row"]] for each in done.report["next"])

@@ -72,3 +72,17 @@ def test_of_many_labels_a_sample_is_taken_too(monkeypatch):
     for n_rows, n_labeled, expected in ((100, 80, (10, 10)), (100, 98, (18, 2)), (100, 5, (5, 15)), (30, 30, (20, 0))):
         (choice,) = choose_rows(["a"], [Summary(None, n_rows, n_labeled)], 0)
         assert (len(choice.labeled), len(choice.unlabeled)) == expected
+
+
+def test_of_one_large_table_labelled_rows_and_some_others_are_learned_from(monkeypatch):
+    monkeypatch.setattr(sampling, "MAX_WHOLE_ROWS", 100)
+    monkeypatch.setattr(sampling, "MAX_ROWS", 40)
+    monkeypatch.setattr(sampling, "MIN_UNLABELED", 10)
+    np.testing.assert_array_equal(sampling.choose_learned(np.ones(100, dtype=bool), 0), np.arange(100))
+    for n_labeled, n_kept in ((7, 7), (90, 30)):
+        empty = np.random.default_rng(0).permutation(np.arange(120) >= n_labeled)
+        rows = sampling.choose_learned(empty, 3)
+        np.testing.assert_array_equal(rows, np.unique(rows))
+        assert (len(rows), int((~empty[rows]).sum())) == (40, n_kept)
+        np.testing.assert_array_equal(rows, sampling.choose_learned(empty, 3))
+        assert not np.array_equal(rows, sampling.choose_learned(empty, 4))

@@ -105,7 +105,7 @@ def explain(
         if given.empty.any():
             texts, _ = result.model.fill_cells(problem.setup.X[given.empty], options.target)
             values = spread(texts, given.empty, None)
-        rows = list_rows(given.frame, problem, values, result.model, options)
+        rows = list_rows(given.frame, problem, values, result.model, options, np.arange(len(values)))
         left = None if time_limit is None else max(0.0, time_limit - problem.setup.clock.elapsed)
         name, estimator, why = _choose_explained(result.model.learner, result.report["leaderboard"], left)
         importance, notes = _weigh_columns(problem, options, estimator, left, on_stage)

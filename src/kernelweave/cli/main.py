@@ -16,14 +16,17 @@ from typing import Annotated, Any
 from .errors import EXIT_CODES, INTERRUPTED, NO_READER, describe_failure
 from .streams import guard_streams, open_closed_streams
 
-# Where each command is; its module is imported when it is called, or when the help lists it.
+# Where each command is, and its line in the list of all; its module is imported when it is called.
 COMMANDS = {
-    "label": "label",
-    "compare": "compare",
-    "explain": "explain",
-    "predict": "label",
-    "info": "info",
-    "papers": "papers",
+    "label": ("label", "Fill in the empty cells of one column, and report how accurate the labels are."),
+    "compare": ("compare", "Compare all learners, and scikit-learn's, on the labelled rows of a table."),
+    "explain": (
+        "explain",
+        "Say which sources and columns decide, which labels are doubtful, which rows to label next.",
+    ),
+    "predict": ("label", "Fill in the target column of another table (or append it) with a saved model."),
+    "info": ("info", "Say which versions are installed, what is missing, and what the computer offers."),
+    "papers": ("papers", "Reproduce the papers' tables and figures."),
 }
 
 
@@ -52,7 +55,7 @@ def _importing() -> Iterator[None]:
 open_closed_streams()
 with _importing():
     import typer
-    from typer.core import TyperGroup
+    from typer.core import TyperCommand, TyperGroup
 
     from ..errors import ErrorCode, KernelweaveError
     from ..files import reason
@@ -67,12 +70,24 @@ class Commands(TyperGroup):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.commands: Any = dict.fromkeys(COMMANDS)  # for the list of names, and "did you mean"
+        self.is_listing = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        self.is_listing = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.is_listing = False
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command; to list them all, what stands for it."""
         if cmd_name not in COMMANDS:
             return None
+        home, summary = COMMANDS[cmd_name]
+        if self.is_listing:
+            return TyperCommand(cmd_name, help=summary)
         with _importing():
-            module = import_module(f".{COMMANDS[cmd_name]}", __package__)
+            module = import_module(f".{home}", __package__)
         if hasattr(module, "app"):
             return typer.main.get_group(module.app)
         single = typer.Typer(add_completion=False)

@@ -76,8 +76,9 @@ def make_files(
         about = {"target": given.options.target, "task": labeling.report["task"], **about}
         files.append((model, pack(labeling.model, **about)))
     if page is not None:
-        X = encode(labeling.model[0], given.frame)
-        files.append((page, learned_page(given, X, labeling.model[-1], report)))
+        seen = given.take(labeling.learned)
+        X = encode(labeling.model[0], seen.frame)
+        files.append((page, learned_page(seen, X, labeling.model[-1], report)))
     return files
 
 

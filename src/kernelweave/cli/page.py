@@ -135,7 +135,8 @@ def _row_namer(given: Given) -> Any:
 
     def name_row(row: int) -> str:
         identity = [str(given.frame[name].iloc[row]) for name in given.options.id_columns]
-        return f"{', '.join(identity)} (row {row + first})" if identity else str(row + first)
+        number = int(given.frame.index[row]) + first  # some rows of a large table are learned from
+        return f"{', '.join(identity)} (row {number})" if identity else str(number)
 
     return name_row
 

@@ -38,6 +38,12 @@ class Given:
     options: Any
     notes: list[str]
 
+    def take(self, rows: np.ndarray) -> Given:
+        """Return the same with some of the rows of frame and cells, by their numbers."""
+        if len(rows) == len(self.cells):
+            return self
+        return replace(self, frame=self.frame.iloc[rows], cells=self.cells[rows], empty=self.empty[rows])
+
 
 def read_given(paths: Sequence[Path], options: Options, unlabeled: str | None) -> Given:
     """Read tables, and refuse columns that they do not have."""

@@ -74,7 +74,7 @@ class LearnedKernelClassifier(KernelClassifier):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     learner_ : kernel learner
-        Fitted; of a list, the chosen one.
+        Fitted; of a list, the chosen one. Its ``kernel_`` is tied to the labelled rows alone.
     C_ : float
         The cost used.
     cv_results_ : dict

@@ -151,6 +151,24 @@ class BoundSum(BoundKernel):
         """Restrict every term."""
         return BoundSum([term.restrict(rows) for term in self.terms], self.weights)
 
+    def compact(self, rows: np.ndarray) -> BoundKernel:
+        """Make every term compact; columns of one base become one term."""
+        from .manifold import BoundColumns  # which is made of what is here
+
+        terms, weights = [], []
+        columns: dict[int, BoundColumns] = {}
+        for term, weight in zip(self.terms, self.weights, strict=True):
+            part = term.compact(rows)
+            if not isinstance(part, BoundColumns):
+                terms.append(part)
+                weights.append(weight)
+            elif (known := columns.get(id(part.base))) is None:
+                columns[id(part.base)] = BoundColumns(part.base, weight * part.coef, weight * part.K)
+            else:
+                known.coef += weight * part.coef
+                known.K += weight * part.K
+        return BoundSum([*terms, *columns.values()], [*weights, *(1.0 for _ in columns)])
+
     def tied_to(self, X: Any) -> BoundKernel:
         """Tie every term to other rows."""
         return BoundSum([term.tied_to(X) for term in self.terms], self.weights)

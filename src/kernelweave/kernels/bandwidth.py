@@ -37,6 +37,8 @@ MAX_MEDIAN_ROWS = 2000  # 2 million pairs: the median is then known to about 0.1
 EPS = float(np.finfo(np.float64).eps)
 MIN_SQUARE = float(np.finfo(np.float64).tiny) / EPS  # of squares that keep their digits
 MAX_SQUARE = 1e-4 * float(np.finfo(np.float64).max)  # of squares, where some are larger than the mean
+MAX_PLAIN_SQUARE = 1e250  # of squares that may be multiplied by a bandwidth before they cancel
+STRIP_BYTES, MIN_STRIP_ROWS = 2**20, 256  # of distances, in double precision, that are worked on at a time
 MIN_STORED_SHARE = 0.9  # share of the rows in which a column far from zero is stored, at least
 # Squared mean of a column against its variance, and of such columns against the others: up to here a squared distance
 # loses four digits at most.
@@ -129,16 +131,21 @@ def squared_distances(A: Any, B: Any, work: np.ndarray | None = None) -> np.ndar
     be computed in ``work``, an array of doubles of their shape.
     """
     dtype = np.result_type(A.dtype, B.dtype, np.float32)
-    A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
     if min(A.shape[0], B.shape[0]) == 0:
         return np.empty((A.shape[0], B.shape[0]), dtype=dtype)
-    A, B = _move_rows(A, B)
+    if (pair := extend_rows(A, B)) is not None:
+        left, right = pair
+        out = np.dot(left, right.T, out=work)
+        np.maximum(out, 0, out=out)
+        with np.errstate(over="ignore"):
+            return out.astype(dtype, copy=False)
+    A, B = _move_rows(A.astype(np.float64, copy=False), B.astype(np.float64, copy=False))
     size, norms_A, norms_B = 1.0, squared_norms(A), squared_norms(B)
     if not np.isfinite(max(norms_A.max(), norms_B.max())):  # inf - inf is no distance
         size = max(largest_value(A), largest_value(B))
         A, B = _divide_by_unit(A, size), _divide_by_unit(B, size)
         norms_A, norms_B = squared_norms(A), squared_norms(B)
-    out = inner_products(A, B) if work is None else np.dot(A, B.T, out=work)
+    out = inner_products(A, B)
     out *= -2
     out += norms_A[:, None]
     out += norms_B[None, :]
@@ -146,6 +153,58 @@ def squared_distances(A: Any, B: Any, work: np.ndarray | None = None) -> np.ndar
     with np.errstate(over="ignore"):
         out = out if size == 1.0 else out * size * size
         return out.astype(dtype, copy=False)
+
+
+def extend_rows(A: Any, B: Any) -> tuple[np.ndarray, np.ndarray] | None:
+    r"""Return rows whose inner products are the squared distances between rows of ``A`` and of ``B``, up to rounding.
+
+    With both moved to a common origin, they are :math:`(a, |a|^2, 1)` and :math:`(-2 b, 1, |b|^2)`: one product in
+    place of a product and four walks over its result. None where rows are sparse or their norms are huge.
+    """
+    if sparse.issparse(A) or sparse.issparse(B):
+        return None
+    origin = (A if A.shape[0] <= B.shape[0] else B).mean(axis=0, dtype=np.float64)
+    left, right = np.empty((A.shape[0], A.shape[1] + 2)), np.empty((B.shape[0], B.shape[1] + 2))
+    with np.errstate(over="ignore", invalid="ignore"):
+        for X, out in ((A, left), (B, right)):
+            np.subtract(X, origin, out=out[:, :-2])
+        left[:, -2], right[:, -1] = squared_norms(left[:, :-2]), squared_norms(right[:, :-2])
+    if not max(left[:, -2].max(), right[:, -1].max()) < MAX_PLAIN_SQUARE:
+        return None
+    left[:, -1], right[:, -2] = 1.0, 1.0
+    right[:, :-2] *= -2.0
+    return left, right
+
+
+def exponents_by_strips(
+    left: np.ndarray, right: np.ndarray, factor: float, dtype: np.dtype, *, is_log: bool
+) -> np.ndarray:
+    """Return squared distances times a negative factor, or their exponentials, in strips that stay in the cache.
+
+    Parameters
+    ----------
+    left, right : ndarray
+        Of `extend_rows`; the second is overwritten.
+    factor : float
+    dtype : dtype
+        In which values are returned; they are computed in double and rounded once.
+    is_log : bool
+        Whether exponents are returned, not their exponentials.
+    """
+    right *= factor
+    values = np.empty((len(left), len(right)), dtype=dtype)
+    height = min(max(MIN_STRIP_ROWS, STRIP_BYTES // (8 * len(right))), len(left))
+    scratch = None if dtype == np.float64 else np.empty((height, len(right)))
+    for start in range(0, len(left), height):
+        strip = values[start : start + height]
+        exact = np.dot(left[start : start + height], right.T, out=strip if scratch is None else scratch[: len(strip)])
+        if scratch is not None:
+            with np.errstate(over="ignore"):
+                strip[...] = exact
+        np.minimum(strip, 0, out=strip)
+        if not is_log:
+            np.exp(strip, out=strip)
+    return values
 
 
 def _move_rows(A: Any, B: Any) -> tuple[Any, Any]:

@@ -370,6 +370,13 @@ class BoundKernel(ABC):
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         """Return the same kernel, with everything learned from the sample, that keeps only ``rows``."""
 
+    def compact(self, rows: np.ndarray) -> BoundKernel:
+        """Return the same as :meth:`restrict`, without what only other rows need: smaller to keep, cheaper to evaluate.
+
+        Values of new rows with themselves may then not be known.
+        """
+        return self.restrict(rows)
+
     def tied_to(self, X: Any) -> BoundKernel:
         """Return the same kernel, with everything learned from the sample, at other rows of data in place of the bound.
 

@@ -361,6 +361,14 @@ class BoundManifold(BoundKernel):
         keep_part(DEFORMED, self, part, lambda kept: kept[rows])
         return part
 
+    def compact(self, rows: np.ndarray) -> BoundKernel:
+        """Return the columns at some rows as combinations of columns of the base, where they are few."""
+        if 2 * len(rows) > self.n_rows:
+            return self.restrict(rows)
+        part = BoundManifold(self.features, self.Z[rows], self.root)
+        base, coef = part.fold(np.eye(len(rows)))
+        return BoundColumns(base, coef, self.block(rows, rows))
+
     def _inner(self, left: np.ndarray, right: np.ndarray) -> np.ndarray:
         if len(left) <= len(right):  # two triangular solves for the few are cheaper than one for each
             return self._smooth(left.T).T @ right.T
@@ -372,6 +380,54 @@ class BoundManifold(BoundKernel):
     def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
         half = self._deform(Z)
         return np.einsum("ij,ij->i", half, half)
+
+
+class BoundColumns(BoundKernel):
+    r"""Some columns of a deformed kernel, :math:`\tilde k(x, x_j) = \sum_a c_{aj} k(x, a)` with the base :math:`k`.
+
+    Parameters
+    ----------
+    base : BoundKernel
+        Bound to the anchors.
+    coef : ndarray of shape (n_anchors, n_rows)
+    K : ndarray of shape (n_rows, n_rows)
+        The deformed kernel at the bound rows.
+    """
+
+    def __init__(self, base: BoundKernel, coef: np.ndarray, K: np.ndarray):
+        self.base = base
+        self.coef = coef
+        self.K = K
+        self.n_rows = len(K)
+
+    def block(self, rows: Rows, cols: Rows) -> np.ndarray:
+        """Return values at bound rows."""
+        return self.K[rows][:, cols].copy()
+
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        """Return combinations of the base between new rows and the anchors."""
+        return self.base.against(X_new) @ self.coef[:, cols]
+
+    def diag(self) -> np.ndarray:
+        """Return the values of the bound rows with themselves."""
+        return self.K.diagonal().copy()
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        """Refuse: only columns at bound rows are kept."""
+        raise NotImplementedError("Of this kernel the columns at some rows are kept, not its values at new rows.")
+
+    def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray]:
+        """Return the base at the anchors, and the coefficients there that give the same function."""
+        return self.base, self.coef @ coef
+
+    @property
+    def n_evaluations(self) -> int:
+        """The number of anchors."""
+        return self.base.n_evaluations
+
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        """Keep the columns at some rows."""
+        return BoundColumns(self.base, self.coef[:, rows], self.K[rows][:, rows])
 
 
 def _factor_deformation(form: np.ndarray, kernel: ManifoldKernel) -> np.ndarray:

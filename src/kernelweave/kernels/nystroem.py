@@ -28,6 +28,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import pairwise_distances_argmin
 
+from .bandwidth import squared_norms
 from .base import BoundKernel, Kernel, batches
 from .checks import require_finite
 from .sharing import whole_block
@@ -37,9 +38,10 @@ from .sharing import whole_block
 # three columns: 1e-7 against new rows, while t = 1e-10 gives 1e-6 and t = 1e-14 costs a tenth more anchors.
 TOLERANCE = 1e-12
 ROUNDINGS = 100  # units in the last place of the kernel's values that are no smaller than t: single precision
-CLUSTERED_ROWS, CLUSTER_SIZE = 5000, 20  # so many rows, and so many for each landmark, are enough to cluster
-# Of k-means from rows at random: landmarks as near to the rows as by mini-batches, in a quarter of the time.
-KMEANS_STEPS = 10
+# Rows that are clustered, at least so many, and so many for each landmark; and steps of k-means from rows at random.
+# With 5000 rows and 10 steps, landmarks are nearer to the rows by 1 % (the mean of eight sets), and the error of the
+# Nystroem approximation is smaller by 1 %, in more than twice the time.
+CLUSTERED_ROWS, CLUSTER_SIZE, KMEANS_STEPS = 2000, 20, 5
 EPS = float(np.finfo(np.float64).eps)
 MAX_REMAINDER = 1e-9  # times the number of rows: what may be left over of a kernel that is evaluated with rounding
 
@@ -149,14 +151,46 @@ def landmark_rows(X: Any, n_landmarks: int, method: str, rng: np.random.Generato
     points = X[sampled]
     if not np.isfinite(points.data if sparse.issparse(points) else points).all():
         return _draw_rows(n_rows, n_landmarks, rng)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than landmarks: some are drawn, below
-        seed = int(rng.integers(2**31))
-        means = KMeans(n_landmarks, init="random", n_init=1, max_iter=KMEANS_STEPS, random_state=seed).fit(points)
-    nearest = np.unique(pairwise_distances_argmin(means.cluster_centers_, points))
+    cluster = _rows_near_means if isinstance(points, np.ndarray) else _sparse_rows_near_means
+    nearest = np.unique(cluster(points, n_landmarks, rng))
     others = np.setdiff1d(np.arange(len(sampled)), nearest)
     more = rng.choice(others, n_landmarks - len(nearest), replace=False)  # centres that share their nearest row
     return np.sort(sampled[np.concatenate([nearest, more])])
+
+
+def _rows_near_means(points: np.ndarray, n_means: int, rng: np.random.Generator) -> np.ndarray:
+    """Return the row that is nearest to each centre of k-means, some of them several times.
+
+    The nearest centre of a row is the one of largest ``x.c - |c|^2 / 2``, which is one product with extended rows.
+    Centres without a row go to the rows that are farthest from theirs.
+    """
+    rows = np.ones((len(points), points.shape[1] + 1), dtype=points.dtype)
+    np.subtract(points, points.mean(axis=0, dtype=np.float64), out=rows[:, :-1], casting="same_kind")
+    halves = 0.5 * squared_norms(rows[:, :-1])
+    means = rows[rng.choice(len(rows), n_means, replace=False)]
+    for _ in range(KMEANS_STEPS):
+        means[:, -1] = -0.5 * squared_norms(means[:, :-1])
+        scores = rows @ means.T
+        nearest = scores.argmax(axis=1)
+        counts = np.bincount(nearest, minlength=n_means)
+        kept, bare = np.flatnonzero(counts), np.flatnonzero(counts == 0)
+        members = rows[np.argsort(nearest, kind="stable"), :-1]
+        starts = np.cumsum(counts[kept]) - counts[kept]
+        means[kept, :-1] = np.add.reduceat(members, starts, axis=0) / counts[kept, None]
+        if len(bare):
+            halved_squares = halves - scores[np.arange(len(rows)), nearest]
+            means[bare, :-1] = rows[np.argsort(-halved_squares, kind="stable")[: len(bare)], :-1]
+    means[:, -1] = 1.0
+    rows[:, -1] = -halves
+    return (means @ rows.T).argmax(axis=1)
+
+
+def _sparse_rows_near_means(points: Any, n_means: int, rng: np.random.Generator) -> np.ndarray:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than landmarks: some are drawn then
+        seed = int(rng.integers(2**31))
+        means = KMeans(n_means, init="random", n_init=1, max_iter=KMEANS_STEPS, random_state=seed).fit(points)
+    return pairwise_distances_argmin(means.cluster_centers_, points)
 
 
 def _draw_rows(n_rows: int, n_drawn: int, rng: np.random.Generator) -> np.ndarray:

@@ -19,6 +19,8 @@ from scipy import sparse
 from ..parameters import COUNT, FINITE, POSITIVE, Constraint, check_parameters, one_of
 from .bandwidth import (
     UNIT_ADVICE,
+    exponents_by_strips,
+    extend_rows,
     inner_products,
     is_reference,
     largest_value,
@@ -267,8 +269,7 @@ class RBF(PointwiseKernel):
         return RBF(gamma * self.multiple)
 
     def evaluate(self, A: Any, B: Any) -> np.ndarray:
-        values = self.logarithms(A, B)
-        return np.exp(values, out=values)
+        return self._by_strips(A, B, is_log=False)
 
     def logarithms(self, A: Any, B: Any) -> np.ndarray:
         r"""Return :math:`-\gamma \lVert x - z \rVert^2`, the logarithms of the values.
@@ -283,12 +284,18 @@ class RBF(PointwiseKernel):
         ndarray of shape (n_rows, n_columns)
             The logarithms, also where the values underflow.
         """
+        return self._by_strips(A, B, is_log=True)
+
+    def _by_strips(self, A: Any, B: Any, *, is_log: bool) -> np.ndarray:
+        """Return the values or their logarithms; of dense rows in strips that stay in the processor's cache."""
         gamma, dtype = float(self.gamma), np.result_type(A.dtype, B.dtype, np.float32)
         if not self.keeps_single:
             A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
-        values = squared_distances(A, B)
-        values *= -gamma
-        return values.astype(dtype, copy=False)
+        pair = extend_rows(A, B) if self.keeps_single and min(A.shape[0], B.shape[0]) else None
+        if pair is not None:
+            return exponents_by_strips(*pair, -gamma, dtype, is_log=is_log)
+        values = np.multiply(squared_distances(A, B), -gamma).astype(dtype, copy=False)
+        return values if is_log else np.exp(values, out=values)
 
     @property
     def keeps_single(self) -> bool:

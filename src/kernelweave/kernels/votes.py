@@ -18,7 +18,7 @@ import numpy as np
 from .base import BoundKernel
 from .features import FeatureMap
 
-STRIP_BYTES = 2**21  # of kernel values that stay in the processor's cache while they are counted
+STRIP_BYTES = 2**20  # of kernel values that stay in the processor's cache while they are counted
 
 
 class VoteFeatures(FeatureMap):
@@ -86,8 +86,10 @@ class VoteFeatures(FeatureMap):
 
     def _mean(self, shares: np.ndarray) -> np.ndarray:
         assert self.weights is not None
-        total = shares @ self.weights
+        right = np.column_stack([self.values, self.weights])
+        sums = shares @ right.astype(shares.dtype, copy=False)  # terms of one sign: nothing cancels
+        votes, total = sums[:, :-1], sums[:, -1]
         with np.errstate(divide="ignore", invalid="ignore"):
-            votes = (shares @ self.values) / total[:, None]
+            votes /= total[:, None]
         # what is not finite stays so, for others to refuse
         return np.where(total[:, None] == 0, self.values.sum(axis=0) / self.weights.sum(), votes)

@@ -228,6 +228,9 @@ class BoundPreprocessed(_BoundInner):
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         return BoundPreprocessed(self.transformer, self.kernel.restrict(rows))
 
+    def compact(self, rows: np.ndarray) -> BoundKernel:
+        return BoundPreprocessed(self.transformer, self.kernel.compact(rows))
+
     def tied_to(self, X: Any) -> BoundKernel:
         return BoundPreprocessed(self.transformer, self.kernel.tied_to(self._transform(X)))
 
@@ -344,6 +347,9 @@ class BoundOnColumns(_BoundInner):
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
         return BoundOnColumns(self.kernel.restrict(rows), self.columns)
+
+    def compact(self, rows: np.ndarray) -> BoundKernel:
+        return BoundOnColumns(self.kernel.compact(rows), self.columns)
 
     def tied_to(self, X: Any) -> BoundKernel:
         return BoundOnColumns(self.kernel.tied_to(X[:, self.columns]), self.columns)

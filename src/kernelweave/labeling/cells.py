@@ -113,7 +113,7 @@ def _parse_far_date(text: str, form: str) -> np.datetime64:
 def holds_codes(series: Any, values: Floats) -> bool:
     """Whether the cells of a column are text in which digits are codes, but for those that are missing."""
     texts = _read_texts(series)
-    return texts is not None and are_codes([texts[row] for row in np.flatnonzero(~np.isnan(values))])
+    return texts is not None and are_codes(texts[row] for row in np.flatnonzero(~np.isnan(values)))
 
 
 def share_inexact(series: Any, values: Floats) -> float:

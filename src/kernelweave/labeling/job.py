@@ -2,7 +2,8 @@
 
 Features are encoded without labels, on all rows. Learners are tried on them: labelled rows are predicted by models that
 have not seen their labels, which gives the error, its interval, the weights of learners and the calibration of
-probabilities; where time is short, some of them. What was found best fills the empty cells.
+probabilities; where time is short, some of them. What was found best fills the empty cells. Of a large table the
+learners see the labelled rows and some of the others, drawn at random.
 """
 
 from __future__ import annotations
@@ -18,11 +19,12 @@ from ..errors import ErrorCode, KernelweaveError
 from .base import list_names
 from .learner import OnStage
 from .problem import Problem, ReadingOptions, read_problem
+from .sampling import choose_learned
 from .target import require_empty_cells
 from .tasks import TaskResult, label_classes, label_numbers
 
 MIN_EXPECTED = 3.0  # cells of a class, of which there are none by chance in 5 % of all tables
-BLOCK_ROWS = 2000  # that a saved model predicts at a time: fractions of a second up to seconds
+BLOCK_ROWS = 10_000  # that a model predicts at a time: fractions of a second up to seconds
 
 
 @dataclass(frozen=True)
@@ -49,12 +51,15 @@ class Labeling:
         Plain data: rows, errors, kernels, certificate, columns.
     model : Pipeline
         From a raw frame to predictions.
+    learned : ndarray of shape (n_learned,)
+        Numbers of the rows that were learned from.
     """
 
     values: np.ndarray
     extra: dict[str, np.ndarray]
     report: dict[str, Any]
     model: Pipeline
+    learned: np.ndarray
 
 
 def fill_labels(
@@ -70,9 +75,14 @@ def fill_labels(
     """
     require_empty_cells(cells, empty, options.target)
     problem = read_problem(frame, cells, empty, options, on_stage)
-    result = learn_labels(problem, options)
-    on_stage("filling in the labels", 0.95)
-    texts, extra = result.model.fill_cells(problem.setup.X[empty], options.target)
+    learned = choose_learned(empty, options.seed)
+    seen = problem.take(learned)
+    result = learn_labels(seen, options)
+
+    def on_rows(n_done: int) -> None:
+        on_stage("filling in the labels", 0.95 + 0.03 * n_done / len(empty))
+
+    texts, extra = fill_by_blocks(result.model, problem.setup.X[empty], options.target, on_rows)
     values = spread(texts, empty, None)
     return Labeling(
         values=values,
@@ -81,12 +91,33 @@ def fill_labels(
             **problem.describe(options),
             "rows_filled": int(empty.sum()),
             **result.report,
-            **list_rows(frame, problem, values, result.model, options),
-            "warnings": [*problem.notes, *result.notes, *note_unused_classes(result.report, texts)],
+            **list_rows(frame, problem, values, result.model, options, learned),
+            "warnings": [
+                *problem.notes,
+                *note_sample(seen.empty, empty),
+                *result.notes,
+                *note_unused_classes(result.report, texts),
+            ],
             "seconds": round(problem.setup.clock.elapsed, 2),
         },
         model=Pipeline([("encode", problem.encoder), ("model", result.model)]),
+        learned=learned,
     )
+
+
+def note_sample(seen: np.ndarray, empty: np.ndarray) -> list[str]:
+    """Return a sentence on the rows that learners have seen, if these are not all.
+
+    Parameters
+    ----------
+    seen, empty : ndarray of bool
+        Which of these rows, and which of all, have no label.
+    """
+    if len(seen) == len(empty):
+        return []
+    n_used, n_labeled = int((~seen).sum()), int((~empty).sum())
+    which = "all" if n_used == n_labeled else f"{n_used:,} of"
+    return [f"Learned from {len(seen):,} of {len(empty):,} rows, drawn at random: {which} {n_labeled:,} labelled ones."]
 
 
 def note_unused_classes(report: dict[str, Any], texts: Sequence[str] | np.ndarray) -> list[str]:
@@ -156,9 +187,12 @@ def spread(texts: Sequence[str] | np.ndarray, rows: np.ndarray, elsewhere: str |
 
 
 def list_rows(
-    frame: Any, problem: Problem, values: np.ndarray, model: Any, options: LabelingOptions
+    frame: Any, problem: Problem, values: np.ndarray, model: Any, options: LabelingOptions, learned: np.ndarray
 ) -> dict[str, list[dict[str, Any]]]:
-    """Return the rows whose given label is contradicted, and those worth labelling, as far as they are asked for."""
+    """Return the rows whose given label is contradicted, and those worth labelling, as far as they are asked for.
+
+    ``learned`` are the numbers of the rows that the learner has seen.
+    """
 
     def name_row(row: int) -> dict[str, Any]:
         identity = {name: str(frame[name].iloc[row]) for name in options.id_columns}
@@ -167,15 +201,15 @@ def list_rows(
     lists: dict[str, list[dict[str, Any]]] = {}
     if options.suspects:
         lists["suspects"] = [
-            name_row(each["row"])
+            name_row(int(learned[each["row"]]))
             | {
-                "given": problem.cells[each["row"]],
+                "given": problem.cells[learned[each["row"]]],
                 "suggested": model.write_label(each["suggested"]),
                 "score": each["score"],
             }
             for each in model.learner.suspect_labels(options.suspects)
         ]
     if options.next:
-        rows = model.learner.label_next(options.next).tolist()
+        rows = learned[model.learner.label_next(options.next)].tolist()
         lists["next"] = [name_row(row) | {"guess": values[row]} for row in rows]
     return lists

@@ -70,10 +70,13 @@ def as_numbers(texts: Iterable[str]) -> Floats | None:
 
 def are_codes(texts: Iterable[str]) -> bool:
     """Return whether all texts are digits of equal width and some begin with 0."""
-    stripped = [text.strip() for text in texts]
-    width = max(2, len(stripped[0])) if stripped else 0
-    alike = width > 0 and all(len(text) == width and text.isdigit() for text in stripped)
-    return alike and any(text.startswith("0") for text in stripped)
+    width, begins_with_zero = 0, False
+    for text in map(str.strip, texts):
+        width = width or max(2, len(text))
+        if len(text) != width or not text.isdigit():  # most columns of numbers end here, with their first cell
+            return False
+        begins_with_zero = begins_with_zero or text.startswith("0")
+    return begins_with_zero
 
 
 def find_thousands(texts: Iterable[str]) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -69,6 +69,12 @@ class Problem:
     setup: Setup
     notes: list[str]
 
+    def take(self, rows: np.ndarray) -> Problem:
+        """Return the same problem with some of the rows, by their numbers; encoder and kernels are those of all."""
+        groups = None if self.setup.groups is None else self.setup.groups[rows]
+        setup = replace(self.setup, X=self.setup.X[rows], groups=groups)
+        return replace(self, cells=self.cells[rows], empty=self.empty[rows], setup=setup)
+
     def describe(self, options: ReadingOptions) -> dict[str, Any]:
         """Return what is known before anything is learned, as plain data."""
         left_out = {column.name: column.reason for column in self.plan.left_out if column.name != options.target}
@@ -119,8 +125,7 @@ def read_problem(
 
 def _fit_encoder(plan: ColumnPlan, frame: Any, given: Any, seed: int) -> tuple[ColumnPlan, Pipeline, np.ndarray]:
     """Return the plan with the columns of text that help, the encoder that carries it out, and the features."""
-    encoder = make_encoder(plan).fit(frame)
-    X = encode(encoder, frame)
+    encoder, X = _fit_features(plan, frame)
     names = [column.name for column in plan.used if column.kind == "text"]
     if not names:
         return plan, encoder, X
@@ -135,9 +140,14 @@ def _fit_encoder(plan: ColumnPlan, frame: Any, given: Any, seed: int) -> tuple[C
         )
     chosen = choose_texts(plan, helpful)
     if len(chosen.used) < len(plan.used):
-        encoder = make_encoder(chosen).fit(frame)
-        X = encode(encoder, frame)
+        encoder, X = _fit_features(chosen, frame)
     return chosen, encoder, X
+
+
+def _fit_features(plan: ColumnPlan, frame: Any) -> tuple[Pipeline, np.ndarray]:
+    """Return the encoder that carries out a plan, fitted, and the features; cells are read once."""
+    encoder = make_encoder(plan)
+    return encoder, _check_features(encoder, encoder.fit_transform(frame))
 
 
 def encode(encoder: Pipeline, frame: Any) -> np.ndarray:
@@ -148,7 +158,11 @@ def encode(encoder: Pipeline, frame: Any) -> np.ndarray:
 def encode_noting(encoder: Pipeline, frame: Any) -> tuple[np.ndarray, list[str]]:
     """Return the same, and sentences on cells that could not be read."""
     cells, gaps = encoder[0].read(frame)
-    X = np.asarray(encoder[1].transform(cells), dtype=np.float64)
+    return _check_features(encoder, encoder[1].transform(cells)), describe_gaps(gaps)
+
+
+def _check_features(encoder: Pipeline, features: Any) -> np.ndarray:
+    X = np.asarray(features, dtype=np.float64)
     too_large = np.flatnonzero(~(np.abs(X).max(axis=0) <= MAX_FEATURE))
     if len(too_large):
         name = str(encoder.get_feature_names_out()[too_large[0]]).partition("__")[2]
@@ -157,7 +171,7 @@ def encode_noting(encoder: Pipeline, frame: Any) -> tuple[np.ndarray, list[str]]
             "column.",
             ErrorCode.BAD_FEATURES,
         )
-    return X, describe_gaps(gaps)
+    return X
 
 
 def _plan_features(frame: Any, options: ReadingOptions) -> ColumnPlan:

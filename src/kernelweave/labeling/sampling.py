@@ -1,7 +1,7 @@
-"""The rows of many files that a learner sees: labelled ones and a random sample of the others.
+"""The rows of a large table that a learner sees: labelled ones and a random sample of the others.
 
-Rows are drawn by their number among all labelled, or all unlabelled, rows of all files: the sample is the same however
-the rows are cut into files, and whoever reads them.
+Of many files, rows are drawn by their number among all labelled, or all unlabelled, rows of all files: the sample is
+the same however the rows are cut into files, and whoever reads them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from .partitions import Summary, convert_rows, find_empty, open_parquet, read_ro
 # On two cores, with 200 labels and 10 columns, ``auto`` needs 75 s for 5,000 rows, 180 s for 10,000 and 350 s for
 # 20,000, with the same error.
 MAX_ROWS = 10_000
+MAX_WHOLE_ROWS = 20_000  # of a table in one file, up to which a learner sees all
 MIN_UNLABELED = 1_000  # of them, however many labels there are
 
 
@@ -36,6 +37,27 @@ class Sample:
 
     rows: Any
     numbers: np.ndarray
+
+
+def choose_learned(empty: np.ndarray, seed: int) -> np.ndarray:
+    """Return the numbers of the rows of one table that a learner sees, in ascending order; all of up to MAX_WHOLE_ROWS.
+
+    Parameters
+    ----------
+    empty : ndarray of bool, shape (n_rows,)
+        Which rows have no label.
+    seed : int
+    """
+    if len(empty) <= MAX_WHOLE_ROWS:
+        return np.arange(len(empty))
+    unlabeled, labeled = np.flatnonzero(empty), np.flatnonzero(~empty)
+    rng = np.random.default_rng(seed)
+    n_chosen = min(len(labeled), MAX_ROWS - min(len(unlabeled), MIN_UNLABELED))
+    (chosen,), (others,) = (
+        _draw(rng, np.array([len(rows)]), limit)
+        for rows, limit in ((labeled, n_chosen), (unlabeled, MAX_ROWS - n_chosen))
+    )
+    return np.sort(np.concatenate([labeled[chosen], unlabeled[others]]))
 
 
 def choose_rows(paths: Sequence[str], summaries: Sequence[Summary], seed: int) -> list[Choice]:

@@ -62,7 +62,9 @@ def is_empty(table: Table, name: str, unlabeled: str | None = None) -> NDArray[n
     Blanks around either text do not count.
     """
     markers = {"", (unlabeled or "").strip()}
-    return np.array([text.strip() in markers for text in table.column(name)], dtype=bool)
+    texts = table.column(name).tolist()
+    blank = {text for text in set(texts) if text.strip() in markers}
+    return np.fromiter(map(blank.__contains__, texts), dtype=bool, count=len(texts))
 
 
 def write_filled(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import partial
+from hashlib import sha256
 from typing import Any, Self
 
 import numpy as np
@@ -100,6 +101,9 @@ class KernelFit:
         Functions of a row, which of them have a weight, and the square roots of these weights.
     library : KernelLibrary
         The kernels that were bound.
+    rows_digest : str or None
+        Of the rows that the kernel is bound to, where their features are known: none are those of whole kernels, which
+        are spanned anew, nor those that leave labels out.
     """
 
     kernel: BoundKernel
@@ -113,6 +117,7 @@ class KernelFit:
     n_iter: int
     features: list[tuple[FeatureMap, np.ndarray, np.ndarray]] = field(metadata={"kept": False})
     library: KernelLibrary
+    rows_digest: str | None = field(metadata={"kept": False})
 
 
 class KernelTransformer(TransformerMixin, KernelEstimator):
@@ -168,6 +173,10 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
             The features, in the precision of ``X``.
         """
         X = self._read_new_rows(X)
+        if self._rows_digest is not None and X.shape[0] == self.kernel_.n_rows and digest_rows(X) == self._rows_digest:
+            known = [term.Z for term in self.kernel_.terms]  # the same rows again, as in fit(X, y).transform(X)
+            parts = [Z[:, kept] * scale for Z, (_, kept, scale) in zip(known, self._features, strict=True)]
+            return np.hstack(parts).astype(X.dtype, copy=False)
         out = np.empty((X.shape[0], self.n_features_out_), dtype=X.dtype)
         for rows in batches(X.shape[0], 2 * max(part[0].n_evaluations for part in self._features) + X.shape[1]):
             out[rows] = np.hstack([features.of(X[rows])[:, kept] * scale for features, kept, scale in self._features])
@@ -210,7 +219,7 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
         self
             The fitted learner.
         """
-        return self._keep(sample, fit.library, fit, _features=fit.features)
+        return self._keep(sample, fit.library, fit, _features=fit.features, _rows_digest=fit.rows_digest)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -362,6 +371,8 @@ def divide(block: RankOnes | np.ndarray, sizes: np.ndarray) -> RankOnes | np.nda
 def summarize_kernel(design: KernelDesign, given: BaseKernels, target: Target, learned: LearnedKernel) -> KernelFit:
     """Return all that is known of a learned kernel; warn where it is of little use or accuracy."""
     result, features = learned.result, explicit_features(learned)
+    active = [member for member, factor in zip(learned.members, learned.factors, strict=True) if factor]
+    is_known = all(isinstance(member, BoundFeatures) for member in active) and not design.leave_one_out
     fit = KernelFit(
         kernel=learned.kernel,
         weights=result.x,
@@ -376,12 +387,22 @@ def summarize_kernel(design: KernelDesign, given: BaseKernels, target: Target, l
         n_iter=max(1, result.n_iter),
         features=features,
         library=design.library,
+        rows_digest=digest_rows(given.X) if is_known else None,
     )
     if not result.aligned:
         warn_caller("No base kernel is aligned with the labels: all weigh alike. Use other kernels, or more labels.")
     if not result.status.converged:
         warn_caller(f"{result.status.value} Residual {result.certificate.relative:.2e}.", ConvergenceWarning)
     return fit
+
+
+def digest_rows(X: Any) -> str | None:
+    """Return a digest of rows that tells them from all others; None where they are sparse."""
+    if not isinstance(X, np.ndarray):
+        return None
+    digest = sha256(f"{X.dtype.str} {X.shape}".encode())
+    digest.update(np.ascontiguousarray(X).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def base_alignment(design: KernelDesign, given: BaseKernels, target: Target) -> float:
@@ -404,10 +425,10 @@ def explicit_features(learned: LearnedKernel) -> list[tuple[FeatureMap, np.ndarr
             kept = np.flatnonzero(member.weights)
             features.append((member.features, kept, np.sqrt(member.weights[kept])))
         elif factor:
-            wholes.append(member.restrict(learned.rows))
+            wholes.append(member)
             factors.append(factor)
     if wholes:
-        kernel = CombinedKernel(wholes, np.array(factors))
+        kernel = CombinedKernel(wholes, np.array(factors)).compact(learned.rows)
         K = kernel.block(ALL, ALL).astype(np.float64, copy=False)
         values, vectors = np.linalg.eigh(K)
         # more than the norm of its rounding

@@ -118,6 +118,7 @@ class LearnedMachineFit:
         Of the chosen learner.
     machine : Machine
     kernel : KernelFit
+        Its kernel is tied to the labelled rows, where the machine has coefficients.
     """
 
     expansion: KernelExpansion
@@ -189,7 +190,11 @@ def fit_learned_machine(
         cv_results=choice.cv_results,
         place=choice.place,
         machine=machine,
-        kernel=summarize_kernel(design, base_kernels, target, learned),
+        kernel=replace(
+            summarize_kernel(design, base_kernels, target, learned),
+            kernel=learned.kernel.compact(learned.rows),
+            rows_digest=None,
+        ),
     )
 
 
