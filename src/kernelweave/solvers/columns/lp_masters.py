@@ -23,7 +23,7 @@ MARGIN_TOL = 1e-6  # margins short by less are the solver's doing, not the model
 BATCH = 50  # columns a round; measured: 20 to 100 are within 20 % of each other
 GROWTH = 0.3  # of the columns in use: what a round may add as long as solutions are rough, if that is more
 CHOOSINESS = 0.2  # measured: prices a third fewer columns, for a tenth more time where pricing is cheap
-NEAR = 0.1  # distance from its bound at which a score's column joins, where that is done before it is violated
+NEAR = 0.05  # distance from its bound at which a score's column joins, where that is done before it is violated
 MIN_VIOLATION = 1e-10  # a column violated by less is satisfied up to rounding
 MIN_SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
 
