@@ -11,6 +11,7 @@ less than 3 s.
 
 import json
 import os
+import sys
 import time
 from datetime import date
 from pathlib import Path
@@ -50,6 +51,7 @@ def measure(tasks):
             started = time.process_time()
             found[name] = task()
             seconds[name] = min(seconds[name], time.process_time() - started)
+            print(name, f"{seconds[name]:.3f} s", file=sys.stderr, flush=True)
     return seconds, found
 
 
@@ -73,7 +75,13 @@ def one_cell(X, y):
 
 
 def main():
-    records = {name: one_cell(*sample) for name, sample in samples().items()}
+    records = {}
+    for name, sample in samples().items():
+        records[name] = one_cell(*sample)
+        write(records)
+
+
+def write(records):
     lines = [
         "| rows | SVC | MKL | fit | times SVC | library twice, times fit | path, times fit | CV, times grid of SVC |",
         "|---|---|---|---|---|---|---|---|",

@@ -106,6 +106,10 @@ def main():
             found[method] = measure(lp, lambda lp, method=method: by_highs(lp, method))
             print(case, method, found["ours"], found[method], file=sys.stderr, flush=True)
         records.append({"case": list(case), "rows": len(lp.K), "methods": found})
+        write(records)
+
+
+def write(records):
     about = {
         "date": str(date.today()), "cores": os.cpu_count(), "numpy": np.__version__,
         "highspy": highspy.Highs().version(), "C": C, "tol": TOL,
