@@ -220,3 +220,13 @@ def test_where_no_step_is_possible_the_program_is_solved_as_it_is(monkeypatch):
     K, rows = learning_problem(3)
     _, result = by_steps(K, rows)
     assert result.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-8)
+
+
+@pytest.mark.usefixtures("many")
+def test_copies_of_columns_do_not_join():
+    K, rows = learning_problem(4)
+    K[:, 150:] = K[:, :150]
+    _, result = by_steps(K, rows)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(full_lp(K[:, :150], rows).objective, rel=1e-8)
+    assert len(np.unique(result.columns % 150)) == len(result.columns)
