@@ -96,7 +96,8 @@ class CGBoostClassifier(KernelClassifier):
     pricing : {"stratified", "full"}, default="stratified"
         Which columns a round looks at. ``"stratified"``: first those at rows that miss their margin, first those of
         kernels that are cheap or have priority in the library; it looks further only when it finds too little. All are
-        looked at before optimality is claimed. ``"full"``: all, always.
+        looked at before optimality is claimed. ``"full"``: all, always, as with the 1-norm and 300 rows or more where
+        they fit in memory.
     column_scale : {"std", "norm"} or None, default="std"
         :math:`s_j`. ``"std"``: the weighted standard deviation of column :math:`j` over the rows (its rms where the
         offset is not free), at least a tenth of what is usual for its kernel; with ``penalty="l2"`` times the square

@@ -183,3 +183,17 @@ def test_each_output_has_its_records_in_the_history():
     assert {record["class"] for record in fit.history} == {"a", "b", "c"}
     assert fit.dual_coef.shape == (60, 3)
     assert len(fit.objective) == len(fit.results) == 3
+
+
+def test_steps_are_rounds_only_where_the_whole_course_is_wanted():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = X[:, 0] + X[:, 1] ** 2 > 1
+    kernels = [RBF(), RBF(4.0)]
+    plain = CGBoostClassifier(kernels, C=1.0).fit(X, y)
+    limited = CGBoostClassifier(kernels, C=1.0, max_columns=1000).fit(X, y)
+    stopped = CGBoostClassifier(kernels, C=1.0).fit(X, y, X_val=X[:50], y_val=y[:50])
+    assert plain.objective_ == pytest.approx(limited.objective_, rel=1e-6)
+    assert all(record["full_scan"] for record in plain.history_)
+    assert plain.n_iter_ > limited.n_iter_
+    assert stopped.score(X, y) > 0.9

@@ -1,8 +1,17 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from kernelweave.solvers.columns.interior_lp import DenseLP, solve_interior_lp, vertex
+from kernelweave.solvers.columns.interior_lp import (
+    DenseLP,
+    feasible_start,
+    move_inside,
+    solve_interior_lp,
+    step_inside,
+    vertex,
+)
 
 KINDS = ["two-sided", "one-sided", "equality", "no bounds"]
 
@@ -110,3 +119,41 @@ def test_what_rounding_forbids_is_not_claimed(C):
     assert found.error > 1e-30
     assert np.isfinite(found.x).all()
     assert C > 2.0 or lp.cost @ found.x == pytest.approx(optimum(lp), rel=1e-6)  # the best on the way
+
+
+def is_inside(lp, x):
+    z, ranged = dense(lp) @ x, lp.lower < lp.upper
+    return np.all((x > 0) & (x < lp.ceiling)) and np.all((z > lp.lower) & (z < lp.upper) | ~ranged)
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_steps_from_a_feasible_start_stay_inside_and_end_at_the_optimum(kind, twice):
+    lp = program(6, kind, twice=twice)
+    point = feasible_start(lp)
+    assert is_inside(lp, point.x)
+    assert np.allclose((dense(lp) @ point.x)[lp.lower == lp.upper], 0.0, atol=1e-12)
+    while point.error > 1e-7:
+        point = step_inside(lp, move_inside(lp, point.x, point))
+        assert is_inside(lp, point.x)
+        assert point.n_iter < 60
+    assert lp.cost @ point.x == pytest.approx(optimum(lp), rel=3e-7)
+
+
+def test_a_point_moves_back_until_it_is_inside_new_rows():
+    lp = program(7, n_rows=30, n_points=200)
+    part = DenseLP(lp.K[:11], lp.sign, lp.point, lp.cost, lp.ceiling, lp.lower[:11], lp.upper[:11])
+    first = solve_interior_lp(part, 1e-1, feasible_start(part))
+    found = solve_interior_lp(part, 1e-6, first).with_rows(20)
+    assert not is_inside(lp, found.x)
+    center = feasible_start(lp)
+    moved = move_inside(lp, center.x, found)
+    assert is_inside(lp, moved.x)
+    assert lp.cost @ moved.x < lp.cost @ center.x
+    assert is_inside(lp, move_inside(lp, found.x, found).x)  # nothing was inside: scaled down
+
+
+def test_a_step_that_rounding_forbids_is_none():
+    lp = program(8)
+    point = feasible_start(lp)
+    assert step_inside(lp, replace(point, x=np.full(len(point.x), np.nan))) is None

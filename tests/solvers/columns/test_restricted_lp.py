@@ -1,10 +1,16 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from oracles.reference import full_lp
 
 from kernelweave.solvers.columns import interior_lp, restricted_lp
 from kernelweave.solvers.columns.highs import OutOfTimeError, SolverFailedError
+from kernelweave.solvers.columns.loop import generate_columns
+from kernelweave.solvers.columns.lp_masters import LPMaster
 from kernelweave.solvers.columns.restricted_lp import RestrictedLP
-from kernelweave.solvers.margin import classification_rows
+from kernelweave.solvers.margin import classification_rows, regression_rows
+from kernelweave.solvers.result import Status
 
 
 def restricted(seed=0, n_rows=15, n_points=60, **options):
@@ -146,3 +152,81 @@ def test_without_time_the_simplex_method_does_not_begin(monkeypatch):
     lp.settle()
     with pytest.raises(OutOfTimeError, match="not the time"):
         lp.solve(seconds=0.0)
+
+
+def learning_problem(seed, kind="classes", C=2.0, n_points=60):
+    rng = np.random.default_rng(seed)
+    y = rng.choice([-1.0, 1.0], n_points)
+    K = rng.normal(size=(n_points, 300)) + 0.3 * y[:, None]
+    costs = np.full(n_points, C)
+    return K, classification_rows(y, costs) if kind == "classes" else regression_rows(y + K[:, 0], 0.1, costs)
+
+
+def by_steps(K, rows, master=None, **options):
+    master = LPMaster(rows, scans_are_cheap=True, **options) if master is None else master
+    (result,) = generate_columns([master], lambda V, _: [(slice(0, 300), K.T @ V)], lambda J: K[:, J], tol=1e-8)
+    return master, result
+
+
+@pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("options", [{}, {"positive": True}, {"intercept": "penalized"}, {"intercept": None}])
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+@pytest.mark.parametrize("C", [0.05, 2.0, 1e3])
+def test_a_scan_after_each_step_leads_to_the_full_lp_optimum(C, kind, options):
+    K, rows = learning_problem(0, kind, C)
+    _, result = by_steps(K, rows, **options)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(full_lp(K, rows, **options).objective, rel=1e-8)
+
+
+@pytest.mark.usefixtures("many")
+def test_steps_that_go_on_take_fewer_than_programs_solved_one_by_one(monkeypatch):
+    counts = {"step": 0}
+    honest = interior_lp._Iterate.step
+
+    def step(self):
+        counts["step"] += 1
+        return honest(self)
+
+    monkeypatch.setattr(interior_lp._Iterate, "step", step)
+    K, rows = learning_problem(1, C=100.0)
+    by_steps(K, rows)
+    together, counts["step"] = counts["step"], 0
+    generate_columns([LPMaster(rows)], lambda V, _: [(slice(0, 300), K.T @ V)], lambda J: K[:, J], tol=1e-8)
+    assert together < counts["step"]
+
+
+@pytest.mark.usefixtures("many")
+def test_wider_boxes_begin_where_the_last_one_was_far_from_its_bounds():
+    K, rows = learning_problem(2, C=0.02)
+    master, _ = by_steps(K, rows)
+    n_rounds = []
+    for C in (0.05, 0.2, 1e3, 1e4, 0.1):
+        cost = np.full(60, C)
+        master.set_cost(cost)
+        _, result = by_steps(K, rows, master)
+        n_rounds.append(result.n_iter)
+        again = replace(rows, cost=cost)
+        assert result.status is Status.CONVERGED
+        assert result.objective == pytest.approx(full_lp(K, again).objective, rel=1e-8)
+    _, alone = by_steps(K, replace(rows, cost=np.full(60, 0.2)))
+    assert n_rounds[1] < alone.n_iter
+    assert n_rounds[3] == 1  # no dual was at its end: the optimum is known
+
+
+@pytest.mark.usefixtures("many")
+def test_where_no_step_is_possible_the_program_is_solved_as_it_is(monkeypatch):
+    monkeypatch.setattr(interior_lp, "step_inside", lambda *_: None)
+    K, rows = learning_problem(3)
+    _, result = by_steps(K, rows)
+    assert result.objective == pytest.approx(full_lp(K, rows).objective, rel=1e-8)
+
+
+@pytest.mark.usefixtures("many")
+def test_copies_of_columns_do_not_join():
+    K, rows = learning_problem(4)
+    K[:, 150:] = K[:, :150]
+    _, result = by_steps(K, rows)
+    assert result.status is Status.CONVERGED
+    assert result.objective == pytest.approx(full_lp(K[:, :150], rows).objective, rel=1e-8)
+    assert len(np.unique(result.columns % 150)) == len(result.columns)

@@ -190,7 +190,9 @@ class MixturePath:
             )
         make: Any = PartitionedColumns if isinstance(bound, PartitionedLibrary) else ScaledColumns
         self.columns = make(bound, centers, options.formulation, options.column_scale)
-        self.scans_are_cheap = bound.pool_size(len(self.labeled)) == 0
+        # Early steps are no good models to stop at, nor to choose a few columns by.
+        fits_in_memory = bound.pool_size(len(self.labeled)) == 0
+        self.scans_are_cheap = fits_in_memory and validation is None and options.max_columns is None
         self.masters: list[Master] = []
         self.place = (0, 1)
 

@@ -16,6 +16,9 @@ are nearly as bad as the worst of the last full scan. Where scans are dear, a po
 of the last full scan, and rounds look no further while it has enough of them. Optimality is claimed after a full scan
 only.
 
+Where scans are cheap, rounds are single steps of a master that stays inside the constraints of all columns; only full
+scans will do for it, and columns join when they come near (:class:`.LPMaster`).
+
 Whatever stops the loop, the solution that is returned is exact on its columns, and as sparse as a vertex is, unless a
 limit on the time forbids it.
 """

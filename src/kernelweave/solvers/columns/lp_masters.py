@@ -23,7 +23,7 @@ MARGIN_TOL = 1e-6  # margins short by less are the solver's doing, not the model
 BATCH = 50  # columns a round; measured: 20 to 100 are within 20 % of each other
 GROWTH = 0.3  # of the columns in use: what a round may add as long as solutions are rough, if that is more
 CHOOSINESS = 0.2  # measured: prices a third fewer columns, for a tenth more time where pricing is cheap
-NEAR = 0.1  # distance from its bound at which a score's column joins, where that is done before it is violated
+NEAR = 0.05  # distance from its bound at which a score's column joins, where that is done before it is violated
 MIN_VIOLATION = 1e-10  # a column violated by less is satisfied up to rounding
 MIN_SLACK = 1e-6  # far above the solver's tolerance: such a row is not binding
 
@@ -88,6 +88,7 @@ class LPMaster:
         self._scaled = replace(rows, target=target / self._unit)
         self._offset_price = OFFSET_PRICE[intercept]
         self._working = WorkingSet(rows.n_points, intercept == "free", idle_rounds)
+        self._copies = np.empty(0, dtype=np.intp)  # columns that equal others: near their bound whenever those are
         self._magnitude = 0.0  # of the first columns
         self._tau, self._n_used = np.inf, 0
         self._lp = RestrictedLP(
@@ -117,6 +118,10 @@ class LPMaster:
 
     def add_columns(self, columns: np.ndarray, K: np.ndarray) -> None:
         first = len(self._working) == 0
+        if self._lp.by_steps:
+            is_copy = self._working.find_copies(K)
+            self._copies = np.append(self._copies, columns[is_copy])
+            columns, K = columns[~is_copy], K[:, ~is_copy]
         new, magnitudes = self._working.append(columns, K)
         self._lp.add_rows(new / magnitudes[:, None], *self._limits(magnitudes))
         if first:
@@ -174,7 +179,9 @@ class LPMaster:
     def examine(self, columns: np.ndarray, scores: np.ndarray) -> np.ndarray:
         sizes = self._sizes(scores)
         self._tau = max(self._tau, float(sizes.max(initial=0.0)))
-        return sizes - 1.0
+        violations = sizes - 1.0
+        violations[np.isin(columns, self._copies)] = -np.inf  # those they equal can join
+        return violations
 
     @property
     def tau(self) -> float:

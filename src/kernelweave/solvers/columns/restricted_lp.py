@@ -3,13 +3,16 @@ r"""The linear program of a restricted problem, solved roughly at first and exac
 A program that grows by rows is wanted for its duals, which choose the next rows. As long as these are far from the
 last ones, exact solutions are a waste: those of an interior-point method (:mod:`.interior_lp`) take a fraction of the
 time, and choose better, being in the middle of all optima. In the end such a solution tells which vertex is optimal;
-where it does not, the simplex method (:mod:`.highs`) starts from its guess, which is a few pivots off. Programs with
-few variables are left to the simplex method from the first round on.
+where it does not, the simplex method (:mod:`.highs`) starts from its guess, which is a few pivots off. Where new rows
+cost nothing beside a step of the interior-point method, one course of steps, which goes on as rows come and go, serves
+all rounds: 40 to 90 steps in place of 10 to 25 a round. Programs with few variables are left to the simplex method from
+the first round on.
 """
 
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 
@@ -25,6 +28,8 @@ MIN_ROUGH_GAP, MAX_ROUGH_GAP = 1e-5, 0.3
 VERTEX_GAP = 1e-7  # relative gap at which a vertex is looked for
 GUESS_GAP = 1e-3  # with which the simplex method is told where to look
 MAX_BOX = 1e7  # upper end of the box; in wider ones the interior-point method loses too many digits
+CENTRAL_GAP = 0.3  # relative gap down to which a point is a good start in a wider box
+UNIT_TOL = 1e-9  # relative difference of bounds that are the same
 MAX_START_VIOLATION = 10.0  # violation from which on the last solution is no good start for the next
 NO_TIME = "There was not the time to solve the linear program."
 
@@ -55,6 +60,8 @@ class RestrictedLP:
         self.by_steps = by_steps
         self._inside: InteriorPoint | None = None
         self._last_start: np.ndarray | None = None  # the variables that the last step began with
+        self._central: InteriorPoint | None = None  # the last one far from all bounds: where other boxes begin
+        self._vertex: LPSolution | None = None  # if the last solution was exact
         self._gap, self._asked = np.inf, MAX_ROUGH_GAP  # relative gaps of that point, and of the next one at most
         self._simplex = None if self.is_rough else GrowingLP(cost, self.ceiling)
 
@@ -66,6 +73,9 @@ class RestrictedLP:
             self._simplex.add_rows(K[:, self.point] * self.sign, lower, upper)
         if self._inside is not None and len(K):
             self._inside, self._gap = self._inside.with_rows(len(K)), np.inf
+        if self._central is not None:
+            self._central = self._central.with_rows(len(K))
+        self._vertex = None
 
     def delete_rows(self, rows: np.ndarray) -> None:
         """Delete slack rows by number; the others keep their order."""
@@ -75,19 +85,47 @@ class RestrictedLP:
             self._simplex.delete_rows(rows)
         if self._inside is not None:
             self._inside = self._inside.without_rows(rows)
+        if self._central is not None:
+            self._central = self._central.without_rows(rows)
+        if self._vertex is not None:
+            self._vertex = replace(self._vertex, row_dual=np.delete(self._vertex.row_dual, rows))
 
     def set_bounds(self, ceiling: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
         """Move the upper end of the box, and the bounds of all rows."""
-        self.ceiling, self.lower, self.upper = ceiling, lower, upper
-        self.is_rough, self._inside = self._begins_rough and float(ceiling.max()) <= MAX_BOX, None
-        self._last_start = None
-        if self.is_rough:
+        old, self.ceiling, self.lower, self.upper = self._program(), ceiling, lower, upper
+        self._inside, self._gap, self._last_start = None, np.inf, None
+        self.is_rough = self._begins_rough and float(ceiling.max()) <= MAX_BOX
+        if self.goes_by_steps:
+            self._begin_in_wider_box(old)
+        else:
+            self._central = self._vertex = None
+        if self._begins_rough and float(ceiling.max()) <= MAX_BOX:
             self._simplex = None
         elif self._simplex is None:
             self._simplex = self._exact(None)
         else:
             self._simplex.set_upper(ceiling)
             self._simplex.set_row_bounds(lower, upper)
+
+    def _begin_in_wider_box(self, old: DenseLP) -> None:
+        """Begin where the steps of another box of variables were still far from all bounds, if that is inside this one.
+
+        Where no variable was at the upper end of that box, its optimum is the new one, too.
+        """
+        bounds = np.isfinite(old.upper) & (old.upper > 0.0)
+        unit = float((self.upper[bounds] / old.upper[bounds]).max(initial=0.0)) or 1.0
+        is_scaled = np.allclose(self.upper[bounds], unit * old.upper[bounds], rtol=UNIT_TOL, atol=0.0)
+        if not is_scaled or np.any(self.ceiling < (1.0 - UNIT_TOL) * unit * old.ceiling):
+            self._central = self._vertex = None
+            return
+        if self._central is not None:
+            self._central = replace(self._central, x=unit * self._central.x)
+            self._inside = self._central
+        if self._vertex is not None and np.all(self._vertex.x < (1.0 - UNIT_TOL) * old.ceiling):
+            self._vertex = replace(self._vertex, x=unit * self._vertex.x)
+            self.is_rough = False
+        else:
+            self._vertex = None
 
     @property
     def goes_by_steps(self) -> bool:
@@ -111,6 +149,8 @@ class RestrictedLP:
             After which an `OutOfTimeError` is raised.
         """
         end = time.perf_counter() + seconds
+        if self._vertex is not None:
+            return self._vertex
         if self.goes_by_steps and self._step():
             if time.perf_counter() >= end:
                 raise OutOfTimeError(NO_TIME)
@@ -129,7 +169,8 @@ class RestrictedLP:
             self.is_rough = False
             vertex = interior_lp.vertex(self._program(), self._inside)
             if vertex is not None:
-                return LPSolution(*vertex, self._inside.n_iter)
+                self._vertex = LPSolution(*vertex, self._inside.n_iter)
+                return self._vertex
             if time.perf_counter() >= end:  # HiGHS would look at the time only after it has mended the guess
                 raise OutOfTimeError(NO_TIME)
             self._simplex = self._exact(self._inside)
@@ -158,6 +199,8 @@ class RestrictedLP:
             self.is_rough, self._inside = False, start
             return False
         self._last_start, self._inside, self._gap = start.x, moved, moved.error
+        if moved.error > CENTRAL_GAP or self._central is None:
+            self._central = moved
         return True
 
     def _find_start(self, program: DenseLP) -> InteriorPoint:
