@@ -30,7 +30,7 @@ N_RACING_FOLDS = 2
 RACING_DEVIATIONS = 2.0  # standard errors by which a candidate out of the race is worse than the best
 TIME_SHARE = 0.9  # of the limit; the rest is for predictions
 FIT_SHARE = 1 / 3  # of the time that is left, which a candidate that can stop early may take for its first fit
-MIN_FIRST_SECONDS = 1.0  # for a fit as long as there is no other
+MIN_FIRST_SECONDS = 1.0  # for a fit that had no time for a model, as long as there is no other
 FOLD_SHARE = 0.5  # of the time of a fit to all labels that a fit in a fold is expected to take
 MIN_SECONDS = 1e-3  # for a fit when the time is over
 MAX_MOVED = 0.1  # sum of the changes of weights by a repeat, below which they have settled
@@ -233,10 +233,7 @@ class _Search:
             self._report(f"trying {each.name}", 0.5 * k / len(order))
             started = self.clock.elapsed
             try:
-                seconds = self.clock.seconds_per_fit
-                if seconds is not None and not self.trials:
-                    seconds = max(seconds, MIN_FIRST_SECONDS)
-                trial = start_trial(each, self.sample, self.seed, self.options, seconds)
+                trial = self._start_trial(each)
                 self.clock.note(each.cost, self.clock.elapsed - started)
                 if self.clock.allows(len(self.first_folds) * FOLD_SHARE * trial.fitted.seconds):
                     trial = self._add_folds(trial, self.first_folds)
@@ -297,6 +294,16 @@ class _Search:
             except FAILURES as error:
                 self.failures[trial.candidate.name] = str(error)
                 self.trials[k] = replace(trial, is_out=True)
+
+    def _start_trial(self, candidate: Candidate) -> Trial:
+        """Fit a candidate; as long as there is no other, one for which there was no time gets a second more."""
+        seconds = self.clock.seconds_per_fit
+        try:
+            return start_trial(candidate, self.sample, self.seed, self.options, seconds)
+        except OutOfTimeError:
+            if self.trials or seconds is None or seconds >= MIN_FIRST_SECONDS:
+                raise
+        return start_trial(candidate, self.sample, self.seed, self.options, MIN_FIRST_SECONDS)
 
     def _add_folds(self, trial: Trial, folds: Sequence[Fold]) -> Trial:
         """Predict the rows of some folds; where there is not time enough, what was known of the trial stays."""
