@@ -26,7 +26,7 @@ from scipy import linalg, sparse
 from scipy.linalg.lapack import dpstrf
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import pairwise_distances_argmin
+from sklearn.metrics import pairwise_distances_chunked
 
 from .base import BoundKernel, Kernel, batches
 from .checks import require_finite
@@ -39,6 +39,7 @@ TOLERANCE = 1e-12
 ROUNDINGS = 100  # units in the last place of the kernel's values that are no smaller than t: single precision
 CLUSTERED_ROWS, CLUSTER_SIZE = 5000, 20  # so many rows, and so many for each landmark, are enough to cluster
 # Of k-means from rows at random: landmarks as near to the rows as by mini-batches, in a quarter of the time.
+NEARLY = 1e-6  # of a distance: what rounding can make of equal ones
 KMEANS_STEPS = 10
 EPS = float(np.finfo(np.float64).eps)
 MAX_REMAINDER = 1e-9  # times the number of rows: what may be left over of a kernel that is evaluated with rounding
@@ -153,10 +154,16 @@ def landmark_rows(X: Any, n_landmarks: int, method: str, rng: np.random.Generato
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than landmarks: some are drawn, below
         seed = int(rng.integers(2**31))
         means = KMeans(n_landmarks, init="random", n_init=1, max_iter=KMEANS_STEPS, random_state=seed).fit(points)
-    nearest = np.unique(pairwise_distances_argmin(means.cluster_centers_, points))
+    found = pairwise_distances_chunked(means.cluster_centers_, points, reduce_func=_find_first_nearest)
+    nearest = np.unique(np.concatenate(list(found)))
     others = np.setdiff1d(np.arange(len(sampled)), nearest)
     more = rng.choice(others, n_landmarks - len(nearest), replace=False)  # centres that share their nearest row
     return np.sort(sampled[np.concatenate([nearest, more])])
+
+
+def _find_first_nearest(distances: np.ndarray, start: int) -> np.ndarray:
+    """Return the first of the nearest points: both rows of a pair are as near to its centre, up to rounding."""
+    return np.asarray((distances <= (1.0 + NEARLY) * distances.min(axis=1, keepdims=True)).argmax(axis=1))
 
 
 def _draw_rows(n_rows: int, n_drawn: int, rng: np.random.Generator) -> np.ndarray:

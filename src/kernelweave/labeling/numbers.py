@@ -1,11 +1,10 @@
 """Numbers written as text: what counts as one, in the target and in every other column, and how to write more of them.
 
-A number is ``[+-] digits [mark digits] [e [+-] digits]`` in ASCII digits, with or without blanks around it; the minus of
-typesetters (U+2212) is one; ``1_000``,
-``nan``, ``inf`` and what exceeds a double are none. The decimal mark belongs to the column, not to the cell: it is the
-comma where texts have commas and no dots, unless every one of these commas may stand between thousands (``1,067``
-beside ``999`` is 1067 or 1.067, and only the user knows); else it is the dot. Digits of equal width, some of which
-begin with 0, are codes such as zip codes, not numbers.
+A number is ``[+-] digits [mark digits] [e [+-] digits]`` in ASCII digits, with or without blanks around it; the sign
+may be the minus of typesetters (U+2212); ``1_000``, ``nan``, ``inf`` and what exceeds a double are none. The mark
+belongs to the column, not to the cell: it is the comma where texts have commas and no dots, unless every one of these
+commas may stand between thousands (``1,067`` beside ``999`` is 1067 or 1.067, and only the user knows); else it is the
+dot. Digits of equal width, some of which begin with 0, are codes such as zip codes, not numbers.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ two stages: :func:`~kernelweave.estimators.shared.base_kernels.bind_base_kernels
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Self
 
@@ -210,6 +210,7 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
         self
             The fitted learner.
         """
+        fit = replace(fit, kernel=fit.kernel.restrict(np.argsort(sample.kept)))  # in the order of the rows given
         return self._keep(sample, fit.library, fit, _features=fit.features)
 
     def __sklearn_tags__(self) -> Tags:
