@@ -136,7 +136,7 @@ def fit_learner(task: str, y: np.ndarray, setup: Setup) -> Any:
         "candidates": names,
         "combine": "stack" if len(names) > 1 else "best",
         "kernels": setup.library,
-        "n_repeats": 2,
+        "n_repeats": 1,
         "max_time": setup.clock.left,
         "callback": lambda state: setup.on_stage(state.phase, 0.05 + 0.9 * min(1.0, state.iteration / n_steps)),
         "random_state": setup.seed,

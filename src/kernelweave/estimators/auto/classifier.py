@@ -71,10 +71,10 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         sources (:func:`table_library`, :func:`one_kernel_per_group`). None: their defaults.
     combine : {"stack", "best"}, default="stack"
         ``"stack"``: the mixture. ``"best"``: the candidate with the smallest log loss on held-out rows.
-    n_repeats : int, default=2
+    n_repeats : int, default=1
         How often rows are dealt to five folds at most; after the first time for the candidates with the largest
-        weights, and fewer times where these have settled. A second time does not lower the error, but fewer labels
-        change with another seed (``benchmarks/stability``).
+        weights, and fewer times where these have settled. With 2, fewer labels change with another seed; the error
+        is not lower (``benchmarks/stability``).
     race : bool, default=True
         Whether candidates that are clearly worse than the best after two folds are left out of the others. False
         compares all of them on the same rows, and takes longer.
@@ -177,7 +177,7 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
         *,
         kernels: Any = None,
         combine: str = "stack",
-        n_repeats: int = 2,
+        n_repeats: int = 1,
         race: bool = True,
         max_time: float | None = None,
         class_prior: Any = None,

@@ -64,7 +64,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         sources (:func:`table_library`, :func:`one_kernel_per_group`). None: their defaults.
     combine : {"stack", "best"}, default="stack"
         ``"stack"``: the mean. ``"best"``: the candidate with the smallest squared error on held-out rows.
-    n_repeats : int, default=2
+    n_repeats : int, default=1
         How often rows are dealt to five folds at most; this and what follows as in :class:`AutoKernelClassifier`.
     race : bool, default=True
         Whether candidates that are clearly worse than the best after two folds are left out of the others.
@@ -127,7 +127,7 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         *,
         kernels: Any = None,
         combine: str = "stack",
-        n_repeats: int = 2,
+        n_repeats: int = 1,
         race: bool = True,
         max_time: float | None = None,
         n_jobs: int | None = None,
