@@ -164,6 +164,11 @@ ENTRIES = (
         lambda found: f"1 M rows in {found.find(r'^[|] 1,000,000 [|] ([0-9.]+) s')} s",
     ),
     Entry(
+        "stability",
+        "how many labels change with another seed, other names of classes, shuffled rows or columns",
+        lambda found: f"another seed changes {found.find(r'^[|] rows by content [|].*?([0-9.]+)%')} % of labels",
+    ),
+    Entry(
         "svm",
         "one support vector machine on a kernel matrix against LIBSVM, at equal duality gap",
         lambda found: f"LIBSVM {found.range(r'ms [|] ([0-9.]+)x')}",

@@ -62,13 +62,16 @@ def suggest_names(wrong: Iterable[Any], names: Iterable[Any]) -> str:
     --------
     >>> suggest_names(["Outcom"], ["age", "outcome"]), suggest_names(["x"], ["age", "outcome"])
     (" Did you mean 'outcome'?", '')
+    >>> suggest_names(["outcome"], ["age", "outcome "])
+    " Did you mean 'outcome '?"
     """
-    known = {str(name).casefold(): str(name) for name in islice(names, MAX_COMPARED)}
+    known = {str(name).casefold().strip(): str(name) for name in islice(names, MAX_COMPARED)}
     found: dict[str, None] = {}
     for name in list(wrong)[:MAX_LISTED]:
-        for match in get_close_matches(str(name)[:MAX_LENGTH].casefold(), known, n=2, cutoff=MIN_SIMILARITY):
+        for match in get_close_matches(str(name)[:MAX_LENGTH].casefold().strip(), known, n=2, cutoff=MIN_SIMILARITY):
             found[known[match]] = None
-    shown = " or ".join(repr(cut_text(name, MAX_LENGTH // 4)) for name in list(found)[:3])
+    limit = MAX_LENGTH // 4
+    shown = " or ".join(repr(name if len(name) <= limit else cut_text(name, limit)) for name in list(found)[:3])
     return f" Did you mean {shown}?" if found else ""
 
 

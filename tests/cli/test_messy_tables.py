@@ -23,7 +23,7 @@ def messy_rows(seed=0):
             f"{int(size[i]) % 24:02d}:30",
             f"{int(size[i])} min" if i % 2 else f"1 h {int(size[i])} min",
             f"{['ford', 'toyota'][i % 2]} {chr(97 + i % 7) * 3} {i}",
-            ("a" if x[i] + 2 * (i % 2) > 1 else "b") if i < 30 else "",
+            ("a" if x[i] + 4 * (i % 2) > 2 else "b") if i < 30 else "",
         ]
         for i in range(N)
     ]

@@ -36,7 +36,7 @@ from kernelweave import (
     rbf_family,
 )
 from kernelweave.distributed import rows as rows_module
-from kernelweave.estimators.shared import centers, partitioned
+from kernelweave.estimators.shared import centers, partitioned, sample
 from kernelweave.kernels import partitioned as partitioned_kernels
 from kernelweave.papers.runner import execute, plan
 
@@ -61,6 +61,7 @@ X, y, numbers = problem(1000, 60)
 def rows_are_many(monkeypatch):
     monkeypatch.setattr(centers, "MAX_AUTO_CENTERS", 500)
     monkeypatch.setattr(partitioned, "MAX_BOUND_ROWS", 500)
+    monkeypatch.setattr(sample, "MAX_ORDERED_ROWS", 500)
     monkeypatch.setattr(partitioned_kernels, "MAX_BOUND_ROWS", 500)
 
 

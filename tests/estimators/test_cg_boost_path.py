@@ -2,6 +2,7 @@ import warnings
 
 import numpy as np
 import pytest
+from checks.fit_order import in_order
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import f1_score
@@ -23,6 +24,7 @@ X = rng.normal(size=(90, 3))
 Y = (X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.4 * rng.normal(size=90) > 0.3).astype(int)
 NUMBERS = np.sin(X[:, 0]) + 0.1 * rng.normal(size=90)
 WEIGHT = rng.uniform(0.5, 2.0, 90)
+X, Y, NUMBERS, WEIGHT = in_order(X, Y, NUMBERS, WEIGHT)  # folds of a given number are dealt in this order
 CS = [0.03, 0.5, 3.0, 100.0]
 KERNELS = [RBF(0.5), Linear()]
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from kernelweave.labeling.gaps import are_gaps, count_gaps, describe_gaps, is_gap_word, shorten_gaps
+from kernelweave.labeling.gaps import are_gaps, count_gaps, count_rare_words, describe_gaps, is_gap_word, shorten_gaps
 
 NAN = float("nan")
 
@@ -35,3 +35,9 @@ def test_gaps_are_counted_and_named():
     assert sentence.endswith("; and in 4 more columns.")
     assert "and 6 other texts in 'column 0'" in sentence
     assert len(sentence) < 1000
+
+
+def test_rare_words_for_missing_values_are_counted_and_usual_ones_are_not():
+    cells = ["n/a", " - ", "", "n/a", float("nan"), None]
+    assert count_rare_words(cells, 100) == {"n/a": 2, "-": 1}
+    assert count_rare_words(["NA"] * 6, 100) == {}

@@ -313,8 +313,7 @@ class CGBoostClassifierCV(KernelClassifier):
         sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
         scorer, rng = check_scoring(base, scoring=self.scoring), self._rng()
         (X,) = indexable(X)  # some sparse formats have no rows to take
-        labels = sample.given.labels
-        splits = list(check_cv(self.cv, labels, classifier=True).split(np.zeros(len(labels)), labels))
+        splits = split_rows(self.cv, sample)
         scores = np.array(
             Parallel(n_jobs=self.n_jobs)(
                 delayed(score_fold)(owner, params, sample, X, train, test, values, scorer, copy.deepcopy(rng))
@@ -341,6 +340,17 @@ class CGBoostClassifierCV(KernelClassifier):
             Cs_=values,
             C_=float(values[best]),
         )
+
+
+def split_rows(cv: Any, sample: Sample) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Return training and test rows; parts of a given number are dealt in the order of the sample, not of the user."""
+    labels = sample.given.labels
+    if not (cv is None or isinstance(cv, numbers.Integral)):
+        return list(check_cv(cv, labels, classifier=True).split(np.zeros(len(labels)), labels))
+    left_out = np.setdiff1d(np.arange(sample.n_given), sample.kept)  # of weight zero
+    rows = np.concatenate([sample.kept, left_out])
+    folds = check_cv(cv, labels, classifier=True).split(np.zeros(len(rows)), labels[rows])
+    return [(np.sort(rows[train]), np.sort(rows[test])) for train, test in folds]
 
 
 def score_fold(

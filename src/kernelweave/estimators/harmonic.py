@@ -16,7 +16,7 @@ from .shared.base import KernelEstimator
 from .shared.harmonic import SpreadingOptions, distributions, graph_library, join_rows, spread_values, weigh_classes
 from .shared.outputs import KernelClassifier, KernelRegressor
 from .shared.progress import LIMIT_CONSTRAINTS
-from .shared.sample import class_shares, read_sample
+from .shared.sample import class_shares, read_as_given
 
 GRAPH_CONSTRAINTS = {
     "n_neighbors": COUNT,
@@ -176,7 +176,7 @@ class HarmonicClassifier(ClassifierMixin, KernelEstimator):
         self._check_parameters()
         owner, library = type(self).__name__, graph_library(type(self).__name__, self.kernel)
         options = read_options(SpreadingOptions, self._parameters(), owner=owner, deadline=Deadline(self.max_time))
-        sample = read_sample(self._read_rows(X), partition(y, unlabeled=self.unlabeled))
+        sample = read_as_given(self._read_rows(X), partition(y, unlabeled=self.unlabeled))
         shares = class_shares(owner, self.class_prior, sample.partition)
         graph = join_rows(
             owner,
@@ -334,7 +334,7 @@ class HarmonicRegressor(RegressorMixin, KernelEstimator):
         self._check_parameters()
         owner, library = type(self).__name__, graph_library(type(self).__name__, self.kernel)
         options = read_options(SpreadingOptions, self._parameters(), owner=owner, deadline=Deadline(self.max_time))
-        sample = read_sample(self._read_rows(X), partition_targets(y, several=True))
+        sample = read_as_given(self._read_rows(X), partition_targets(y, several=True))
         graph = join_rows(
             owner,
             sample,

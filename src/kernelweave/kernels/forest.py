@@ -48,6 +48,7 @@ from sklearn.tree import ExtraTreeRegressor
 from ..parameters import COUNT, NONE, check_parameters
 from .base import ALL, BoundKernel, Kernel, Rows, batches
 from .checks import are_floats, as_floats, is_index, require_consistent
+from .content_order import order_columns
 from .sharing import is_shared, once
 
 # Error in percent of SVC(C=10) with 50 and 100 labels, mean of seven tables: 16.5, 12.7 with 100 trees; 15.8, 12.2 with
@@ -171,6 +172,10 @@ class Forest:
         parts = [_convert_tree(tree) for tree in trees]
         in_order = [value[part.order] for value, part in zip(values, parts, strict=True)]
         return _join_trees(parts), np.concatenate(in_order)
+
+    def place_columns(self, order: np.ndarray) -> None:
+        """Name columns by where they stand in the data; they were grown on them in an ``order``."""
+        self.column = np.where(np.isfinite(self.threshold), order[self.column], 0).astype(np.int32)
 
     def check_loaded(self) -> None:
         """Refuse arrays of a file that are no trees."""
@@ -381,7 +386,9 @@ def _compare(few: np.ndarray, many: np.ndarray) -> np.ndarray:
 
 def _grow(X: Any, recipe: ForestKernel, rng: np.random.Generator, sample_weight: np.ndarray | None) -> Forest:
     """Grow the trees on ranks, and turn them into arrays with thresholds in the units of the columns."""
-    ranks, distinct = _rank_values(X)
+    ranks, distinct = rank_values(X)
+    order = order_columns(ranks)  # columns are drawn by what they hold, not by where they stand
+    ranks = ranks[:, order]
     target = rng.random(X.shape[0])  # what a tree is fitted to: noise, so that every cut is as good as any other
     limits, weight = _limit_leaves(recipe, X.shape[0], sample_weight)
     state = np.random.RandomState(int(rng.integers(2**31)))
@@ -392,6 +399,7 @@ def _grow(X: Any, recipe: ForestKernel, rng: np.random.Generator, sample_weight:
             for _ in range(recipe.n_trees)
         ]
     forest = _join_trees(trees)
+    forest.place_columns(order)
     forest.threshold = distinct.between(forest.column, forest.threshold)
     return forest
 
@@ -428,7 +436,7 @@ class _Distinct:
         return out
 
 
-def _rank_values(X: Any) -> tuple[Any, _Distinct]:
+def rank_values(X: Any) -> tuple[Any, _Distinct]:
     """Return the ranks of values among the distinct ones of their column, as scikit-learn's trees take them.
 
     Whole numbers up to 2**24 are exact in their single precision. In a sparse matrix zeros have rank 0.

@@ -26,7 +26,7 @@ from scipy import linalg, sparse
 from scipy.linalg.lapack import dpstrf
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.metrics import pairwise_distances_argmin
+from sklearn.metrics import pairwise_distances_chunked
 
 from .bandwidth import squared_norms
 from .base import BoundKernel, Kernel, batches
@@ -42,6 +42,7 @@ ROUNDINGS = 100  # units in the last place of the kernel's values that are no sm
 # With 5000 rows and 10 steps, landmarks are nearer to the rows by 1 % (the mean of eight sets), and the error of the
 # Nystroem approximation is smaller by 1 %, in more than twice the time.
 CLUSTERED_ROWS, CLUSTER_SIZE, KMEANS_STEPS = 2000, 20, 5
+NEARLY = 1e-6  # of a squared distance: what rounding can make of equal ones
 EPS = float(np.finfo(np.float64).eps)
 MAX_REMAINDER = 1e-9  # times the number of rows: what may be left over of a kernel that is evaluated with rounding
 
@@ -182,7 +183,8 @@ def _rows_near_means(points: np.ndarray, n_means: int, rng: np.random.Generator)
             means[bare, :-1] = rows[np.argsort(-halved_squares, kind="stable")[: len(bare)], :-1]
     means[:, -1] = 1.0
     rows[:, -1] = -halves
-    return (means @ rows.T).argmax(axis=1)
+    halved_squares = 0.5 * squared_norms(means[:, :-1])[:, None] - means @ rows.T
+    return _find_first_nearest(halved_squares, 0, rounding=float(8 * np.finfo(rows.dtype).eps * halves.max()))
 
 
 def _sparse_rows_near_means(points: Any, n_means: int, rng: np.random.Generator) -> np.ndarray:
@@ -190,7 +192,16 @@ def _sparse_rows_near_means(points: Any, n_means: int, rng: np.random.Generator)
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than landmarks: some are drawn then
         seed = int(rng.integers(2**31))
         means = KMeans(n_means, init="random", n_init=1, max_iter=KMEANS_STEPS, random_state=seed).fit(points)
-    return pairwise_distances_argmin(means.cluster_centers_, points)
+    found = pairwise_distances_chunked(
+        means.cluster_centers_, points, reduce_func=_find_first_nearest, metric="sqeuclidean"
+    )
+    return np.concatenate(list(found))
+
+
+def _find_first_nearest(squares: np.ndarray, start: int, rounding: float = 0.0) -> np.ndarray:
+    """Return the first of the nearest points: both rows of a pair are as near to its centre, up to rounding."""
+    least = squares.min(axis=1, keepdims=True)
+    return np.asarray((squares <= (1.0 + NEARLY) * least + rounding).argmax(axis=1))
 
 
 def _draw_rows(n_rows: int, n_drawn: int, rng: np.random.Generator) -> np.ndarray:

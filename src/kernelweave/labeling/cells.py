@@ -24,7 +24,7 @@ from ..errors import ErrorCode, KernelweaveError
 from ..labels import MISSING
 from . import clock
 from .gaps import are_gaps, count_gaps, is_gap_word
-from .number_forms import describe_form, find_number_form, parse_form
+from .number_forms import describe_form, find_number_form, parse_form, unit_of
 from .numbers import Floats, are_codes, parse_numbers
 
 __all__ = [
@@ -166,6 +166,9 @@ def find_kind(levels: Sequence[str], counts: NDArray[np.intp]) -> Reading:
         return Reading("text")
     form = find_number_form(levels, counts)
     if form is not None and are_gaps(levels, counts, values := parse_form(levels, form)):
+        spans = clock.parse_durations(levels, clock.DURATION_FORMS[False])
+        if unit_of(form) and counts[np.isnan(spans)].sum() < counts[np.isnan(values)].sum():
+            return Reading("duration", clock.DURATION_FORMS[False], spans)  # as "1 day" beside "2 days"
         is_code = are_codes(levels[k] for k in np.flatnonzero(~np.isnan(values)).tolist())
         return Reading("text") if is_code else Reading("numeric", form, values)
     has_year = sum(YEAR.search(level) is not None for level in few) >= MIN_SHARE_READ * len(few)

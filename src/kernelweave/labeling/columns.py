@@ -49,7 +49,7 @@ from ..short_text import suggest_names
 from . import cells
 from .base import list_names, match_names, no_such_column
 from .clock import DAY
-from .gaps import count_gaps
+from .gaps import count_gaps, count_rare_words
 from .number_forms import describe_form, describe_signs, unit_of
 from .numbers import Floats
 
@@ -242,6 +242,7 @@ def _describe_column(name: str, series: Any, forced: bool) -> tuple[Column, Spre
         return Column(name, "categorical", about), Spread()
     if kind == "numeric" and not (forced or unit_of(form)) and (objection := _find_objection_to_numbers(name, present)):
         return leave_out(objection)
+    gaps = gaps | count_rare_words(series[np.isnan(values)], len(values))
     origin = str(np.datetime64(math.floor(present.min() * DAY), "s")) if kind == "date" else ""
     is_rare = share_missing <= MAX_SHARE_IMPUTED
     column = Column(name, kind, KINDS[kind], form=form, origin=origin, indicator=not is_rare, gaps=gaps)

@@ -7,15 +7,17 @@ Where there are more, the column is not of numbers.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..labels import MISSING
 from ..short_text import cut_text
 from .numbers import Floats
 
-__all__ = ["are_gaps", "count_gaps", "describe_gaps", "is_gap_word", "shorten_gaps"]
+__all__ = ["are_gaps", "count_gaps", "count_rare_words", "describe_gaps", "is_gap_word", "shorten_gaps"]
 
 # In lower case; spreadsheets write errors in the language of the program.
 WORDS = frozenset({
@@ -59,6 +61,16 @@ def count_gaps(levels: Sequence[str], counts: NDArray[np.intp], values: Floats) 
     """Return the texts that are gaps with their numbers of cells, the most frequent first."""
     found = {levels[k]: int(counts[k]) for k in np.flatnonzero(np.isnan(values)).tolist()}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def count_rare_words(cells: Iterable[object], n_rows: int) -> dict[str, int]:
+    """Return the texts for missing values, such as ``n/a``, among cells without a number, where they are few.
+
+    What stands in more than 5 % of the rows is the table's way to leave a cell empty, and no surprise.
+    """
+    words = Counter(text for cell in cells if isinstance(cell, str) and (text := cell.strip()).lower() in MISSING)
+    del words[""]
+    return dict(words.most_common()) if words.total() <= MAX_SHARE * n_rows else {}
 
 
 def shorten_gaps(texts: Mapping[str, int]) -> dict[str, int]:

@@ -4,7 +4,8 @@ A form says how the numbers of one column are written: the decimal mark, the mar
 and the unit, such as ``.,$``, ``,.€``, ``.-kg`` or ``.-%``; the empty text stands for ``.-`` and ``,`` for ``,-``. The
 unit stands behind the number; a currency on either side, which is the same for all cells. The unit is that of most
 cells. The marks are those with which most cells can be read; where two ways of reading them are left, a currency
-decides for thousands (amounts have two decimals, not three), and elsewhere only the user knows: there is no form.
+decides for thousands (amounts have two decimals, not three), and elsewhere only the user knows: there is no form. An
+amount with its currency in parentheses, ``($1,200)``, is negative.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .numbers import GROUPED_DIGITS, Floats, are_codes, parse_numbers
+from .numbers import GROUPED_DIGITS, TYPESET_MINUS, Floats, are_codes, parse_numbers
 
 __all__ = ["CURRENCIES", "describe_form", "describe_signs", "find_number_form", "parse_form", "unit_of"]
 
@@ -138,7 +139,13 @@ def parse_form(levels: Sequence[str], form: str) -> Floats:
 
 def _split(level: str) -> tuple[str, str] | None:
     """Return the number, with its sign, and the unit of a text; None if it is not a number with a unit."""
-    match = WITH_UNIT.fullmatch(level) if len(level) <= MAX_LENGTH else None
+    if len(level) > MAX_LENGTH:
+        return None
+    if level[:1] == "(" and level[-1:] == ")":
+        amount = _split(level[1:-1])  # accountants' way of writing a negative amount
+        is_amount = amount is not None and amount[1] in CURRENCIES and amount[0][0] not in "+-"
+        return (f"-{amount[0]}", amount[1]) if amount is not None and is_amount else None
+    match = WITH_UNIT.fullmatch(level.replace(TYPESET_MINUS, "-"))
     if match is None or (match["prefix"] and match["suffix"]):
         return None
     number = match["number"]

@@ -1,10 +1,10 @@
 """Numbers written as text: what counts as one, in the target and in every other column, and how to write more of them.
 
-A number is ``[+-] digits [mark digits] [e [+-] digits]`` in ASCII digits, with or without blanks around it; ``1_000``,
-``nan``, ``inf`` and what exceeds a double are none. The decimal mark belongs to the column, not to the cell: it is the
-comma where texts have commas and no dots, unless every one of these commas may stand between thousands (``1,067``
-beside ``999`` is 1067 or 1.067, and only the user knows); else it is the dot. Digits of equal width, some of which
-begin with 0, are codes such as zip codes, not numbers.
+A number is ``[+-] digits [mark digits] [e [+-] digits]`` in ASCII digits, with or without blanks around it; the sign
+may be the minus of typesetters (U+2212); ``1_000``, ``nan``, ``inf`` and what exceeds a double are none. The mark
+belongs to the column, not to the cell: it is the comma where texts have commas and no dots, unless every one of these
+commas may stand between thousands (``1,067`` beside ``999`` is 1067 or 1.067, and only the user knows); else it is the
+dot. Digits of equal width, some of which begin with 0, are codes such as zip codes, not numbers.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 
+TYPESET_MINUS = "\u2212"
 PLAIN = frozenset("0123456789+-.eE \t")  # where a text has no others, `float` reads what is defined above
 # "++" takes no digit back: a cell of many digits costs no more than to read it once.
 NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
@@ -46,7 +47,7 @@ def parse_numbers(texts: Sequence[str], mark: str = ".") -> Floats:
         with suppress(ValueError):
             values = np.fromiter(map(float, texts), np.float64, len(texts))
     if values is None:
-        stripped = (text.strip() for text in texts)
+        stripped = (text.strip().replace(TYPESET_MINUS, "-") for text in texts)
         numbers = (float(text) if NUMBER.fullmatch(text) else math.nan for text in stripped)
         values = np.fromiter(numbers, np.float64, len(texts))
     values[np.isinf(values)] = np.nan

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.model_selection import GroupKFold, KFold, StratifiedKFold, cross_val_predict
 
+from ..kernels.content_order import order_rows
 from .columns import Column, ColumnPlan
 from .numbers import as_numbers
 
@@ -86,6 +87,8 @@ def find_helpful(
     y = np.asarray(labels, dtype=str) if task == "classification" else as_numbers(labels)
     if y is None or len(y) < MIN_LABELED:
         return None
+    order = order_rows(X)  # what is drawn does not depend on the order of the table
+    X, y, groups = X[order], y[order], None if groups is None else groups[order]
     if len(y) > MAX_LABELED:
         rows = np.random.default_rng(seed).choice(len(y), MAX_LABELED, replace=False)
         X, y, groups = X[rows], y[rows], None if groups is None else groups[rows]

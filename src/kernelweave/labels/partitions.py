@@ -47,6 +47,14 @@ class _Rows:
         stays = mask[self.labeled]
         return stays, new_number[self.labeled[stays]], new_number[self.unlabeled[mask[self.unlabeled]]]
 
+    def _move(self, order: Rows) -> tuple[Rows, Rows, Rows]:
+        """Which labelled row comes first, second, ... in another order of all rows, and the new numbers of both."""
+        new_number = np.empty(len(order), dtype=np.intp)
+        new_number[order] = np.arange(len(order))
+        moved = new_number[self.labeled]
+        first = np.argsort(moved)
+        return first, moved[first], np.sort(new_number[self.unlabeled])
+
 
 @dataclass(frozen=True, eq=False)
 class Partition(_Rows):
@@ -114,6 +122,11 @@ class Partition(_Rows):
         refuse_fewer_than_two(classes, len(labeled), "the rows that are kept (those of positive weight)")
         return Partition(labeled, unlabeled, classes, codes)
 
+    def reorder(self, order: Rows) -> Partition:
+        """The partition of the same rows in another order: `order` are their old numbers."""
+        first, labeled, unlabeled = self._move(order)
+        return Partition(labeled, unlabeled, self.classes, self.codes[first])
+
 
 @dataclass(frozen=True, eq=False)
 class TargetPartition(_Rows):
@@ -143,6 +156,11 @@ class TargetPartition(_Rows):
         stays, labeled, unlabeled = self._renumber(keep)
         refuse_no_label(len(labeled), len(labeled) + len(unlabeled))
         return TargetPartition(labeled, unlabeled, self.targets[stays])
+
+    def reorder(self, order: Rows) -> TargetPartition:
+        """The partition of the same rows in another order: `order` are their old numbers."""
+        first, labeled, unlabeled = self._move(order)
+        return TargetPartition(labeled, unlabeled, self.targets[first])
 
 
 def refuse_no_label(n_labeled: int, n_rows: int) -> None:

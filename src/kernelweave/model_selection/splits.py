@@ -257,10 +257,14 @@ def _holds_whole_class(codes: Rows, units: Rows) -> Mask:
 
 
 def _deal_rows(strata: Rows, n_splits: int, rng: np.random.RandomState) -> Rows:
-    """A fold for each row: the shuffled rows, sorted by stratum, are dealt like cards."""
+    """A fold for each row: the shuffled rows, sorted by stratum, are dealt like cards.
+
+    Strata follow one another by their first rows: names of classes do not matter.
+    """
     order = rng.permutation(len(strata))
     fold_of = np.empty(len(strata), dtype=np.intp)
-    fold_of[order[np.argsort(strata[order], kind="stable")]] = np.arange(len(strata)) % n_splits
+    _, first, own = np.unique(strata[order], return_index=True, return_inverse=True)
+    fold_of[order[np.argsort(first[own], kind="stable")]] = np.arange(len(strata)) % n_splits
     return fold_of
 
 

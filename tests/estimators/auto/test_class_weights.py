@@ -8,6 +8,7 @@ from scipy.stats import norm
 from sklearn.ensemble import RandomForestClassifier
 
 from kernelweave import TSVMClassifier
+from kernelweave.estimators.auto import class_weights
 from kernelweave.estimators.auto.candidates import Candidate
 from kernelweave.estimators.auto.class_weights import (
     combine_classifiers,
@@ -19,7 +20,7 @@ from kernelweave.estimators.auto.combine import stack_classes
 from kernelweave.estimators.auto.run import MIN_WEIGHT
 from kernelweave.estimators.auto.search import Trial
 from kernelweave.estimators.auto.trials import N_FOLDS, Fitted
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition
 
 N_ROWS = 40
@@ -36,7 +37,7 @@ class Fixed:
 
 
 def sample_of(codes):
-    return read_sample(Rows(np.column_stack([2.0 * codes - 1.0, np.ones(len(codes))])), partition(codes))
+    return read_as_given(Rows(np.column_stack([2.0 * codes - 1.0, np.ones(len(codes))])), partition(codes))
 
 
 def trial(name, decision, *, uses_unlabeled=False, is_out=False, n_folds=N_FOLDS):
@@ -67,6 +68,16 @@ def test_weights_are_those_of_the_likelihoods_of_held_out_rows(problem):
     assert set(found.scalings) == set(np.flatnonzero(found.weights))
     np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0)
     np.testing.assert_array_equal(found.tested.places, np.arange(N_ROWS))
+
+
+def test_scalings_that_are_known_are_not_fitted_again(problem, monkeypatch):
+    sample, trials, _ = problem
+    known = {}
+    first = combine_classifiers(trials, sample, np.ones(N_ROWS), "stack", None, known)
+    assert len(known) == 3
+    monkeypatch.setattr(class_weights, "scale_out_of_fold", None)
+    again = combine_classifiers(trials, sample, np.ones(N_ROWS), "stack", None, known)
+    np.testing.assert_array_equal(again.probabilities, first.probabilities)
 
 
 def test_the_best_alone_has_all_weight(problem):

@@ -8,7 +8,7 @@ from kernelweave.estimators.auto.combine import stack_numbers
 from kernelweave.estimators.auto.number_weights import combine_regressors, compare_supervised, mix_out_of_fold
 from kernelweave.estimators.auto.search import Trial
 from kernelweave.estimators.auto.trials import N_FOLDS, Fitted
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition_targets
 
 N_ROWS = 40
@@ -24,7 +24,7 @@ def trial(name, predictions, uses_unlabeled=False, is_out=False):
 def three_regressors():
     rng = np.random.default_rng(0)
     targets = rng.normal(size=N_ROWS)
-    sample = read_sample(Rows(np.ones((N_ROWS, 1))), partition_targets(targets))
+    sample = read_as_given(Rows(np.ones((N_ROWS, 1))), partition_targets(targets))
     trials = [
         trial("good", targets + 0.2 * rng.normal(size=N_ROWS), uses_unlabeled=True),
         trial("fair", targets + 0.5 * rng.normal(size=N_ROWS)),
@@ -67,7 +67,7 @@ def test_who_is_out_of_the_race_has_no_weight(problem):
 
 def test_few_or_equal_numbers_leave_equal_weights(problem):
     _, trials, _ = problem
-    equal = read_sample(Rows(np.ones((N_ROWS, 1))), partition_targets(np.ones(N_ROWS)))
+    equal = read_as_given(Rows(np.ones((N_ROWS, 1))), partition_targets(np.ones(N_ROWS)))
     found = combine_regressors(trials, equal, "stack")
     np.testing.assert_allclose(found.weights, 1 / 3)
     assert len(found.predictions) == 0

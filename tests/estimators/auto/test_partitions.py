@@ -5,7 +5,7 @@ import pytest
 from checks.partitions import as_array, as_frame, problem
 
 from kernelweave import AutoKernelClassifier, AutoKernelRegressor
-from kernelweave.estimators.shared import partitioned
+from kernelweave.estimators.shared import partitioned, sample
 
 X, y, numbers = problem(150, 40)
 KERNELS = ["MKL", "LapSVM", "logistic regression"]
@@ -24,6 +24,7 @@ def test_a_search_of_few_rows_is_the_one_in_memory():
 
 def test_many_rows_are_labeled_by_a_search_of_some(monkeypatch):
     monkeypatch.setattr(partitioned, "MAX_BOUND_ROWS", 120)
+    monkeypatch.setattr(sample, "MAX_ORDERED_ROWS", 120)
     monkeypatch.setattr(partitioned, "MAX_SEARCH_ROWS", 80)
     frame = as_frame(X, np.where(y < 0, None, np.where(y == 0, "no", "yes")), 7)
     features = frame[["x0", "x1", "x2", "x3"]]

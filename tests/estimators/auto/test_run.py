@@ -21,7 +21,7 @@ from kernelweave.estimators.auto.run import (
 )
 from kernelweave.estimators.auto.search import SearchResult, Trial
 from kernelweave.estimators.auto.trials import Fitted
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition
 from kernelweave.solvers.result import Status
 
@@ -30,7 +30,7 @@ Y = np.arange(12) % 2
 
 
 def sample_of(weight=None, names=None):
-    return read_sample(Rows(X, names), partition(Y), weight)
+    return read_as_given(Rows(X, names), partition(Y), weight)
 
 
 def test_groups_are_numbers_of_the_rows_that_take_part():

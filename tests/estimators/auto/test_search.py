@@ -23,7 +23,7 @@ from kernelweave.estimators.auto.search import (
     try_candidates,
 )
 from kernelweave.estimators.auto.trials import Fitted, make_folds
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition
 
 N_ROWS = 40
@@ -67,7 +67,7 @@ def fake_clock(monkeypatch):
 
 @pytest.fixture(name="sample")
 def labelled_rows():
-    return read_sample(Rows(np.column_stack([np.arange(N_ROWS), np.ones(N_ROWS)]) * 1.0), partition(TRUTH))
+    return read_as_given(Rows(np.column_stack([np.arange(N_ROWS), np.ones(N_ROWS)]) * 1.0), partition(TRUTH))
 
 
 def candidate(name, cost=1.0, **options):
@@ -230,6 +230,14 @@ def test_repeats_end_where_weights_have_settled(sample):
     assert FITS.count("a") == 1 + 2 * 5
 
 
+def test_the_candidates_that_weigh_most_are_repeated_and_the_others_keep_their_first_folds(sample):
+    found = run(
+        sample, [candidate(name) for name in "abc"], n_repeats=2, weigh=lambda found: np.array([0.45, 0.15, 0.4])
+    )
+    assert [FITS.count(name) for name in "abc"] == [1 + 10, 1 + 5, 1 + 10]
+    assert [len(trial.average(N_ROWS)[1]) for trial in found.trials] == [N_ROWS] * 3  # all are still compared
+
+
 def test_repeats_go_on_while_weights_move(sample):
     moving = iter([[0.5, 0.5], [0.9, 0.1], [0.9, 0.1], [0.9 - MAX_MOVED / 4, 0.1 + MAX_MOVED / 4]])
     run(sample, [candidate("a"), candidate("b")], n_repeats=4, weigh=lambda found: np.array(next(moving)))
@@ -286,7 +294,7 @@ def test_steps_are_told_with_a_growing_share_of_the_work(sample):
 def test_other_processes_find_the_same(monkeypatch):
     monkeypatch.undo()  # processes have clocks of their own
     X = np.random.default_rng(0).normal(size=(N_ROWS, 3))
-    sample = read_sample(Rows(X), partition((X[:, 0] > 0).astype(int)))
+    sample = read_as_given(Rows(X), partition((X[:, 0] > 0).astype(int)))
     candidates = [Candidate("RKDA", RKDAClassifier()), Candidate("harmonic", HarmonicClassifier())]
     alone, together = (run(sample, candidates, n_jobs=n) for n in (None, 2))
     assert names(alone.trials) == names(together.trials)

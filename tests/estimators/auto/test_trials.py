@@ -29,7 +29,7 @@ from kernelweave.estimators.auto.trials import (
     outputs,
     weight_arguments,
 )
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition, partition_targets
 
 SEEN = []
@@ -62,11 +62,11 @@ def nothing_seen():
 
 def sample_of(y, X=None, weight=None):
     X = np.column_stack([np.arange(len(y)), np.zeros(len(y))]) * 1.0 if X is None else X
-    return read_sample(Rows(X), partition(y), weight)
+    return read_as_given(Rows(X), partition(y), weight)
 
 
 def numbers_of(y):
-    return read_sample(Rows(np.arange(len(y) * 2.0).reshape(-1, 2)), partition_targets(y))
+    return read_as_given(Rows(np.arange(len(y) * 2.0).reshape(-1, 2)), partition_targets(y))
 
 
 LABELS = np.array([None, "a", "b", "a", None, "b", "a", "b", None, "a"], dtype=object)

@@ -5,7 +5,7 @@ from sklearn.datasets import make_moons
 from kernelweave import RBF, AlignedKernelLearner, KernelLibrary, LabelAwareKernelLearner, Linear, ManifoldKernel
 from kernelweave.estimators.shared import base_kernels, memory
 from kernelweave.estimators.shared.base_kernels import bind_base_kernels
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition
 
 WHOLE = slice(None)
@@ -13,7 +13,7 @@ WHOLE = slice(None)
 
 def moons(n=60):
     X, classes = make_moons(n, noise=0.1, random_state=0)
-    return read_sample(Rows(X), partition(np.where(np.arange(n) < 20, classes, -1)))
+    return read_as_given(Rows(X), partition(np.where(np.arange(n) < 20, classes, -1)))
 
 
 def bound(learner, sample, known=None):

@@ -5,7 +5,7 @@ from oracles.reference import full_lp
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, SSMKClassifier
 from kernelweave.estimators.shared import centers as module
 from kernelweave.estimators.shared.centers import choose_centers
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition
 from kernelweave.solvers.margin import classification_rows
 
@@ -23,7 +23,7 @@ def made_sample():
 def sample(X):
     y = np.where(np.arange(N) % 10 < 3, (X[:, 0] > 0) * 1.0, np.nan)  # 12 labelled rows
     y[:2] = 0, 1
-    return read_sample(Rows(X), partition(y))
+    return read_as_given(Rows(X), partition(y))
 
 
 def chosen(centers, sample, seed=0):

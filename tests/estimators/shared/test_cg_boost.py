@@ -10,7 +10,7 @@ from kernelweave.estimators.shared.cg_boost import (
     precisions,
 )
 from kernelweave.estimators.shared.problems import class_problem
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition
 
 X = np.random.default_rng(0).normal(size=(60, 3))
@@ -19,7 +19,7 @@ Y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
 
 @pytest.fixture
 def sample():
-    return read_sample(Rows(X), partition(Y, unlabeled=None), np.linspace(0.5, 2.0, 60))
+    return read_as_given(Rows(X), partition(Y, unlabeled=None), np.linspace(0.5, 2.0, 60))
 
 
 def test_with_nu_costs_are_shares_and_the_margin_is_free(sample):

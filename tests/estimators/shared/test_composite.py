@@ -8,7 +8,7 @@ from kernelweave.estimators.shared.composite import (
     require_definite,
     weights_by_kernel,
 )
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition_targets
 from kernelweave.solvers.machines.kernel_stack import KernelStack
 
@@ -59,7 +59,7 @@ def test_weights_are_told_by_kernel_and_summed_by_source():
 
 
 def test_duals_are_those_of_the_rows_as_they_were_given():
-    sample = read_sample(Rows(X[:4]), partition_targets([1.0, 2.0, 3.0, 4.0]), [1.0, 0.0, 1.0, 1.0])
+    sample = read_as_given(Rows(X[:4]), partition_targets([1.0, 2.0, 3.0, 4.0]), [1.0, 0.0, 1.0, 1.0])
     duals = duals_by_row(np.array([[0.5], [0.0], [-0.5]]), sample)
     np.testing.assert_array_equal(duals.dual_coef[:, 0], [0.5, 0.0, 0.0, -0.5])
     np.testing.assert_array_equal(duals.support, [0, 3])

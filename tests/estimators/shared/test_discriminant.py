@@ -8,7 +8,7 @@ from sklearn.datasets import load_wine
 
 from kernelweave import KernelLibrary, Linear, RKDAClassifier, rbf_family
 from kernelweave.estimators.shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
-from kernelweave.estimators.shared.sample import Rows, bind, read_sample
+from kernelweave.estimators.shared.sample import Rows, bind, read_as_given
 from kernelweave.labels import partition
 
 OPTIONS = DiscriminantOptions(
@@ -47,9 +47,9 @@ def test_one_binding_serves_fits_with_other_ridges_weights_and_labels():
     X, y = load_wine(return_X_y=True)
     X = (X - X.mean(axis=0)) / X.std(axis=0)
     library = KernelLibrary([Linear(), *rbf_family()])
-    sample = read_sample(Rows(X), partition(y))
+    sample = read_as_given(Rows(X), partition(y))
     bound = bind(library, sample, np.random.default_rng(0))
-    hidden = read_sample(Rows(X), partition(np.where(np.arange(len(y)) % 3 == 0, y, -1)))
+    hidden = read_as_given(Rows(X), partition(np.where(np.arange(len(y)) % 3 == 0, y, -1)))
     cases = [
         (sample, {"ridge": None}, {"ridge": "learned"}),
         (sample, {"ridge": 0.01}, {"ridge": 0.01}),

@@ -3,7 +3,7 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 
 from kernelweave.estimators.shared.harmonic import SpreadingOptions, distributions, join_rows, spread_values
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition
 from kernelweave.solvers import harmonic as solver
 from kernelweave.solvers.deadline import NO_DEADLINE, Deadline, OutOfTimeError
@@ -15,7 +15,7 @@ def spread(deadline=NO_DEADLINE, **options):
     X = np.linspace(0.0, 1.0, 60)[:, None]
     y = np.full(60, None, dtype=object)
     y[:5], y[-5:] = "a", "b"
-    sample = read_sample(Rows(X), partition(y))
+    sample = read_as_given(Rows(X), partition(y))
     graph = join_rows(
         "Test", sample, np.random.default_rng(0), kernel=None, n_neighbors=2, metric="euclidean", edge_weights="binary"
     )

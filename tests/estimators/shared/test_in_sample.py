@@ -14,7 +14,7 @@ from kernelweave import (
     TSVMMKLClassifier,
 )
 from kernelweave.estimators.shared.in_sample import outputs_at_given, outputs_at_rows
-from kernelweave.estimators.shared.sample import Rows, bind, read_sample
+from kernelweave.estimators.shared.sample import Rows, bind, read_as_given
 from kernelweave.kernels.expansion import KernelExpansion
 from kernelweave.labels import partition
 
@@ -26,7 +26,7 @@ WEIGHT = np.where(np.arange(N) < 5, 0.0, np.arange(N) + 1.0)
 
 
 def sample_of(weight=None):
-    return read_sample(Rows(X), partition(Y), weight)
+    return read_as_given(Rows(X), partition(Y), weight)
 
 
 def bind_all(sample):

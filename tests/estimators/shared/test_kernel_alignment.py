@@ -24,7 +24,7 @@ from kernelweave import (
 from kernelweave.estimators.shared import kernel_alignment, memory
 from kernelweave.estimators.shared.base_kernels import bind_base_kernels
 from kernelweave.estimators.shared.kernel_alignment import fit_kernel, learn_kernel, weigh
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.estimators.shared.target import read_target
 from kernelweave.labels import partition
 from kernelweave.solvers.result import Status
@@ -185,7 +185,7 @@ def test_a_kernel_that_was_learned_elsewhere_is_kept_as_by_fit():
     X, y, _ = moons(17)
     fitted, other = (LabelAwareKernelLearner(RBF(1.0), extra_kernels=Linear()) for _ in range(2))
     fitted.fit(X, y)
-    sample = read_sample(Rows(X), partition(y))
+    sample = read_as_given(Rows(X), partition(y))
     other.keep_kernel(sample, fit_kernel(other.design(), sample, np.random.default_rng(0)))
     assert vars(other).keys() == vars(fitted).keys()
     np.testing.assert_array_equal(other.transform(X), fitted.transform(X))
@@ -194,7 +194,7 @@ def test_a_kernel_that_was_learned_elsewhere_is_kept_as_by_fit():
 def test_a_kernel_learned_from_some_rows_is_that_of_a_fit_without_the_other_labels():
     X, y, _ = moons(18)
     design = LabelAwareKernelLearner(RBF(1.0), leave_one_out=True, extra_kernels=Linear()).design()
-    sample, masked = (read_sample(Rows(X), partition(labels)) for labels in (y, np.where(np.arange(60) < 5, -1, y)))
+    sample, masked = (read_as_given(Rows(X), partition(labels)) for labels in (y, np.where(np.arange(60) < 5, -1, y)))
     bound = bind_base_kernels(design, sample, np.random.default_rng(0), {})
     part = learn_kernel(design, bound, read_target(sample).restrict(np.arange(5, 20)))
     whole = learn_kernel(design, bound, read_target(masked))

@@ -30,7 +30,7 @@ from kernelweave.estimators.shared.machine import (
     train_with_equal_weights,
 )
 from kernelweave.estimators.shared.problems import class_problem
-from kernelweave.estimators.shared.sample import Rows, bind, read_sample
+from kernelweave.estimators.shared.sample import Rows, bind, read_as_given
 from kernelweave.labels import partition
 from kernelweave.solvers.machines.kernel_stack import KernelStack
 from kernelweave.solvers.machines.kernel_weights import METHODS
@@ -63,7 +63,7 @@ def scaled_kernels(X, kernels, scale="trace"):
 
 def test_one_binding_serves_many_fits():
     X, y = sample(0)
-    rows = read_sample(Rows(X, dtypes=("float64",)), partition(y))
+    rows = read_as_given(Rows(X, dtypes=("float64",)), partition(y))
     bound = bind(KernelLibrary(PAIR), rows, np.random.default_rng(0))
     options = MachineOptions("Test", scale="trace", dtype="float64", tol=1e-3, max_iter=100)
     for C in (0.1, 10.0, 0.1):

@@ -16,7 +16,7 @@ from kernelweave.estimators.shared.machine_choice import (
     list_settings,
 )
 from kernelweave.estimators.shared.problems import class_problem, number_problem
-from kernelweave.estimators.shared.sample import Rows, bind, read_sample
+from kernelweave.estimators.shared.sample import Rows, bind, read_as_given
 from kernelweave.labels import partition, partition_targets
 
 OPTIONS = MachineOptions("Test", scale=None, dtype="float64", tol=1e-9, max_iter=100)
@@ -35,7 +35,7 @@ def test_losses_of_folds_are_those_of_machines_without_the_held_out_rows(monkeyp
     monkeypatch.setattr("kernelweave.estimators.shared.machine_choice.FOLD_TOL", 1e-9)
     X, y = blobs(n_classes)
     kernels = [RBF(0.3), Linear()]
-    sample = read_sample(Rows(X, dtypes=("float64",)), partition(y))
+    sample = read_as_given(Rows(X, dtypes=("float64",)), partition(y))
     bound, problem = bind(KernelLibrary(kernels), sample, np.random.default_rng(0)), class_problem(sample, None)
     folds = split_labeled(problem.codes, len(y), np.random.default_rng(1))
     settings = [MachineSetting(C, weighting) for C in (0.1, 10.0)]
@@ -56,7 +56,7 @@ def test_losses_of_numbers_are_squared_errors_in_units_of_their_variance():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 2))
     y = 100.0 * X[:, 0] + rng.normal(size=40)
-    sample = read_sample(Rows(X, dtypes=("float64",)), partition_targets(y))
+    sample = read_as_given(Rows(X, dtypes=("float64",)), partition_targets(y))
     bound, problem = bind(KernelLibrary([Linear()]), sample, np.random.default_rng(0)), number_problem(sample, 1.0)
     folds = split_labeled(None, 40, np.random.default_rng(1))
     stacked = stack_labeled(bound, sample, OPTIONS)
@@ -112,7 +112,7 @@ def test_the_costs_of_numbers_follow_their_unit():
 def test_one_of_several_kernels_is_chosen_by_folds():
     X, y = blobs(2, n=100)
     rows = np.arange(100)[:, None]
-    sample = read_sample(Rows(rows, dtypes=("float64",)), partition(y))
+    sample = read_as_given(Rows(rows, dtypes=("float64",)), partition(y))
     rng = np.random.default_rng(0)
     nonsense = RBF(0.3)(rng.normal(size=(100, 5)))
     bound = bind(KernelLibrary([("no", Precomputed(nonsense)), ("yes", Precomputed(RBF(0.3)(X)))]), sample, rng)

@@ -7,7 +7,7 @@ from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary,
 from kernelweave.estimators.shared.centers import choose_centers
 from kernelweave.estimators.shared.formulation import Formulation
 from kernelweave.estimators.shared.mixture import MixtureOptions, MixturePath, fit_mixture, kernel_usage
-from kernelweave.estimators.shared.sample import Rows, bind, read_sample
+from kernelweave.estimators.shared.sample import Rows, bind, read_as_given
 from kernelweave.kernels.expansion import KernelExpansion
 from kernelweave.labels import partition
 from kernelweave.solvers.margin import classification_rows, regression_rows
@@ -135,7 +135,7 @@ KERNELS = [RBF(0.5), Linear()]
 
 def bound_to(X, y):
     rng = np.random.default_rng(0)
-    centers = choose_centers("all", read_sample(Rows(X), partition(y)), rng)
+    centers = choose_centers("all", read_as_given(Rows(X), partition(y)), rng)
     return bind(KernelLibrary(KERNELS), centers.sample, rng, 10.0), centers
 
 
@@ -148,7 +148,7 @@ def test_one_binding_serves_fits_to_several_labelings(data):
     X, y = data
     bound, _ = bound_to(X, y)
     for labels in (y, np.where(np.isnan(y), y, (X[:, 2] > 0) * 1.0)):
-        centers = choose_centers("all", read_sample(Rows(X), partition(labels)), np.random.default_rng(0))
+        centers = choose_centers("all", read_as_given(Rows(X), partition(labels)), np.random.default_rng(0))
         fit = fit_mixture(bound, centers, margins(centers, 10.0), MixtureOptions("test", 1e-6))
         alone = SSMKClassifier(KERNELS, C=10.0).fit(X, labels)
         np.testing.assert_array_equal(fit.expansion(X)[:, 0], alone.decision_function(X))

@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from checks.fit_order import labeled_rows
 from sklearn.datasets import make_moons
 
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, Linear, SSMKClassifier, SSMKRegressor
@@ -27,8 +28,11 @@ def numbers(seed=0, n=120, n_labeled=60):
     return X, np.where(np.arange(n) < n_labeled, truth, np.nan), truth
 
 
-def folds_of(codes, n_labeled):
-    return split_labeled(codes, n_labeled, np.random.default_rng(mixture_choice.SEED))
+def folds_of(X, y, n_labeled, is_classes=True):
+    """Numbers of the rows that are kept and held out, of which the first have labels."""
+    rows = labeled_rows(X, np.arange(len(X)) < n_labeled)
+    folds = split_labeled(y[rows] if is_classes else None, n_labeled, np.random.default_rng(mixture_choice.SEED))
+    return [(rows[kept], rows[held]) for kept, held in folds]
 
 
 # What is compared
@@ -39,7 +43,7 @@ def test_the_scores_of_folds_are_those_of_fits_without_the_held_out_labels(monke
     X, y, _ = noisy(1, n_labeled=50)
     options = {"column_scale": None, "tol": 1e-8}  # the deviation of columns is that over all labelled rows
     table = SSMKClassifier(KERNELS, **options).fit(X, y).cv_results_
-    folds = folds_of(y[:50], 50)
+    folds = folds_of(X, y, 50)
     for C, score in zip(table["param_C"], table["mean_test_score"], strict=True):
         errors = 0
         for _, held in folds:
@@ -53,7 +57,7 @@ def test_the_scores_of_numbers_are_squared_errors_in_units_of_the_variance(monke
     X, y, _ = numbers(2, n_labeled=45)
     options = {"column_scale": None, "tol": 1e-8, "epsilon": 0.05, "centers": "all"}
     table = SSMKRegressor(KERNELS, **options).fit(X, y).cv_results_
-    for k, (_, held) in enumerate(folds_of(None, 45)):
+    for k, (_, held) in enumerate(folds_of(X, y, 45, False)):
         masked = np.where(np.isin(np.arange(120), held), np.nan, y)
         for C, score in zip(table["param_C"], table[f"split{k}_test_score"], strict=True):
             found = SSMKRegressor(KERNELS, C=C, **options).fit(X, masked).predict(X[held])
@@ -65,7 +69,7 @@ def test_in_an_rkhs_held_out_rows_change_nothing(monkeypatch):
     X, y, _ = numbers(3, n=45, n_labeled=45)
     options = {"penalty": "rkhs", "column_scale": None, "tol": 1e-6, "epsilon": 0.05}
     table = CGBoostRegressor(KERNELS, **options).fit(X, y).cv_results_
-    kept, held = folds_of(None, 45)[0]
+    kept, held = folds_of(X, y, 45, False)[0]
     for C, score in zip(table["param_C"], table["split0_test_score"], strict=True):
         found = CGBoostRegressor(KERNELS, C=C, **options).fit(X[kept], y[kept]).predict(X[held])
         assert -score == pytest.approx(np.mean((found - y[held]) ** 2) / y.var(), rel=1e-2)
@@ -158,7 +162,7 @@ def test_weights_count_in_the_loss():
     X, y, _ = noisy(10)
     weight = np.where(np.arange(120) < 30, 3.0, 1.0)
     table = CGBoostClassifier(KERNELS).fit(X[:60], y[:60], weight[:60]).cv_results_
-    folds = folds_of(y[:60], 60)
+    folds = folds_of(X[:60], y, 60)
     splits = np.column_stack([table[f"split{k}_test_score"] for k in range(5)])
     shares = [weight[held].sum() for _, held in folds]
     np.testing.assert_allclose(table["mean_test_score"], np.average(splits, axis=1, weights=shares))

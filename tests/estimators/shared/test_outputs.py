@@ -12,7 +12,7 @@ from kernelweave.estimators.shared.outputs import (
     transduce_classes,
     transduce_numbers,
 )
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition, partition_targets
 
 
@@ -49,9 +49,9 @@ def test_a_score_of_no_row_or_of_another_number_of_rows_is_refused():
 
 def test_given_labels_stay_and_the_others_are_filled_in():
     rows = Rows(np.zeros((4, 1)))
-    classes = read_sample(rows, partition(["b", None, "a", None]), [1.0, 1.0, 1.0, 0.0])
+    classes = read_as_given(rows, partition(["b", None, "a", None]), [1.0, 1.0, 1.0, 0.0])
     assert transduce_classes(np.array([[-1.0], [2.0], [3.0], [-1.0]]), classes).tolist() == ["b", "b", "a", "a"]
-    numbers = read_sample(rows, partition_targets([1.0, np.nan, 3.0, np.nan]))
+    numbers = read_as_given(rows, partition_targets([1.0, np.nan, 3.0, np.nan]))
     values = np.array([[9.0], [8.0], [7.0], [6.0]])
     assert transduce_numbers(values, numbers).tolist() == [1.0, 8.0, 3.0, 6.0]
     assert values[:, 0].tolist() == [9.0, 8.0, 7.0, 6.0]

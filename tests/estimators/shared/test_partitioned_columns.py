@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from checks.fit_order import in_order
 from checks.partitions import as_array, problem
 
 from kernelweave import RBF, KernelLibrary, Linear
@@ -9,18 +10,18 @@ from kernelweave.estimators.shared import partitioned_columns, scaled_columns
 from kernelweave.estimators.shared.centers import choose_centers
 from kernelweave.estimators.shared.formulation import Formulation
 from kernelweave.estimators.shared.partitioned import LabelRule, read_partitioned
-from kernelweave.estimators.shared.sample import Rows, bind, read_sample
+from kernelweave.estimators.shared.sample import Rows, bind, read_as_given
 from kernelweave.estimators.ssmk import bind_everywhere
 from kernelweave.labels import partition
 
-X, y, _ = problem(150, 20)
+X, y = in_order(*problem(150, 20)[:2])
 LIBRARY = KernelLibrary([Linear(), RBF()])
 FLOATS = ("float64", "float32")
 
 
 def both(column_scale, intercept):
     formulation = Formulation(intercept=intercept)
-    sample = read_sample(Rows(X), partition(y))
+    sample = read_as_given(Rows(X), partition(y))
     centers = choose_centers("all", sample, np.random.default_rng(0))
     bound = bind(LIBRARY, sample, np.random.default_rng(0))
     in_memory = scaled_columns.ScaledColumns(bound, centers, formulation, column_scale)

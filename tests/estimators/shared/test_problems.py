@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from kernelweave.estimators.shared.problems import EPSILON_SHARE, NumberProblem, class_problem, number_problem
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition, partition_targets
 
 X = np.arange(8.0)[:, None]
@@ -10,7 +10,7 @@ X = np.arange(8.0)[:, None]
 
 def test_margins_are_those_of_the_rows_that_are_kept_and_losses_those_of_the_others():
     y = np.array([0, 1, 2, 0, 1, 2, None, None], dtype=object)
-    sample = read_sample(Rows(X), partition(y), np.arange(1.0, 9.0))
+    sample = read_as_given(Rows(X), partition(y), np.arange(1.0, 9.0))
     problem = class_problem(sample, {0: 2.0})
     kept, held = np.array([0, 1, 2]), np.array([3, 4, 5])
     margins = problem.margins(10.0, kept)
@@ -24,14 +24,14 @@ def test_margins_are_those_of_the_rows_that_are_kept_and_losses_those_of_the_oth
 def test_costs_of_numbers_are_multiples_of_their_weighted_deviation():
     y = np.array([0.0, 10.0, 10.0, np.nan, np.nan, np.nan, np.nan, np.nan])
     weight = np.array([2.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0])
-    problem = number_problem(read_sample(Rows(X), partition_targets(y), weight), 0.5)
+    problem = number_problem(read_as_given(Rows(X), partition_targets(y), weight), 0.5)
     assert problem.cost_unit == pytest.approx(5.0)
     assert problem.losses(np.array([[5.0]]), np.array([0])).tolist() == [1.0]
     assert problem.constant(np.array([1, 2])) == 10.0
 
 
 def test_equal_numbers_have_a_unit_too():
-    sample = read_sample(Rows(X), partition_targets(np.full(8, 3.0)))
+    sample = read_as_given(Rows(X), partition_targets(np.full(8, 3.0)))
     assert number_problem(sample, 0.1).cost_unit == 1.0
 
 
@@ -48,9 +48,9 @@ def test_errors_of_numbers_are_in_units_of_each_output():
 
 def test_a_part_of_the_rows_keeps_every_output_and_the_units():
     labels = np.array(["b", "a", "c", "b", None, None, None, None], dtype=object)
-    problem = class_problem(read_sample(Rows(X), partition(labels)), None).restrict(np.array([0, 1, 3]))
+    problem = class_problem(read_as_given(Rows(X), partition(labels)), None).restrict(np.array([0, 1, 3]))
     assert [signs.tolist() for signs in problem.signs] == [[-1, 1, -1], [1, -1, 1], [-1, -1, -1]]
-    numbers = number_problem(read_sample(Rows(X), partition_targets(np.arange(8.0))), "auto")
+    numbers = number_problem(read_as_given(Rows(X), partition_targets(np.arange(8.0))), "auto")
     part = numbers.restrict(np.array([0, 2]))
     assert part.targets.tolist() == [[0.0], [2.0]]
     assert (part.cost_unit, part.epsilon) == (numbers.cost_unit, numbers.epsilon)
@@ -60,15 +60,15 @@ def test_a_part_of_the_rows_keeps_every_output_and_the_units():
 def test_errors_that_cost_nothing_are_a_share_of_the_weighted_deviation(scale):
     rng = np.random.default_rng(0)
     y, weight = rng.normal(3.0, 2.0, size=8), rng.integers(1, 4, size=8)
-    problem = number_problem(read_sample(Rows(X), partition_targets(scale * y), weight), "auto")
+    problem = number_problem(read_as_given(Rows(X), partition_targets(scale * y), weight), "auto")
     deviation = np.repeat(y, weight).std()
     np.testing.assert_allclose(problem.epsilon / scale, EPSILON_SHARE * deviation)
     assert problem.cost_unit / scale == pytest.approx(deviation)
-    assert number_problem(read_sample(Rows(X), partition_targets(y)), 0.25).epsilon.tolist() == [0.25]
+    assert number_problem(read_as_given(Rows(X), partition_targets(y)), 0.25).epsilon.tolist() == [0.25]
 
 
 def test_numbers_of_several_outputs_have_a_zone_each():
     y = np.column_stack([np.arange(8.0), np.full(8, 0.1)])
-    problem = number_problem(read_sample(Rows(X), partition_targets(y, several=True)), "auto")
+    problem = number_problem(read_as_given(Rows(X), partition_targets(y, several=True)), "auto")
     np.testing.assert_allclose(problem.epsilon, [EPSILON_SHARE * np.arange(8).std(), 0.0])
     np.testing.assert_allclose(problem.cost_unit, [np.arange(8).std(), 1.0])

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from sklearn.utils.class_weight import compute_class_weight
 
-from kernelweave.estimators.shared.sample import Rows, class_weights, read_sample
+from kernelweave.estimators.shared.sample import Rows, class_weights, read_as_given
 from kernelweave.labels import partition, partition_targets
 
 Y = np.array([0, 0, 0, 1, -1, 2, 2])
@@ -10,7 +10,7 @@ Y = np.array([0, 0, 0, 1, -1, 2, 2])
 
 def test_rows_of_weight_zero_take_no_part_and_numbers_of_rows_are_those_given():
     rows = Rows(np.arange(14.0).reshape(7, 2))
-    sample = read_sample(rows, partition(Y), [1, 0, 2, 1, 1, 0, 1])
+    sample = read_as_given(rows, partition(Y), [1, 0, 2, 1, 1, 0, 1])
     np.testing.assert_array_equal(sample.kept, [0, 2, 3, 4, 6])
     np.testing.assert_array_equal(sample.X, rows.X[sample.kept])
     np.testing.assert_array_equal(sample.labeled_weight, [1, 2, 1, 1])
@@ -23,9 +23,9 @@ def test_rows_of_weight_zero_take_no_part_and_numbers_of_rows_are_those_given():
 
 def test_rows_and_labels_must_be_equally_many_and_some_must_weigh():
     with pytest.raises(ValueError, match="X has 3 rows but y has 2; they must have the same length"):
-        read_sample(Rows(np.eye(3)), partition_targets([1.0, 2.0]))
+        read_as_given(Rows(np.eye(3)), partition_targets([1.0, 2.0]))
     with pytest.raises(ValueError, match="zero"):
-        read_sample(Rows(np.eye(2)), partition_targets([1.0, 2.0]), [0.0, 0.0])
+        read_as_given(Rows(np.eye(2)), partition_targets([1.0, 2.0]), [0.0, 0.0])
 
 
 def test_balanced_class_weights_make_classes_weigh_the_same():

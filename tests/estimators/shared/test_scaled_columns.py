@@ -6,7 +6,7 @@ import pytest
 from kernelweave import RBF, KernelLibrary, Linear
 from kernelweave.estimators.shared.centers import choose_centers
 from kernelweave.estimators.shared.formulation import Formulation
-from kernelweave.estimators.shared.sample import Rows, bind, read_sample
+from kernelweave.estimators.shared.sample import Rows, bind, read_as_given
 from kernelweave.estimators.shared.scaled_columns import ScaledColumns
 from kernelweave.labels import partition
 
@@ -15,7 +15,7 @@ from kernelweave.labels import partition
 def test_scores_are_products_with_the_columns_fetched(intercept):
     rng = np.random.default_rng(0)
     X, y = rng.normal(size=(40, 2)), np.where(np.arange(40) < 12, np.arange(40) % 2, -1)
-    sample = read_sample(Rows(X), partition(y))
+    sample = read_as_given(Rows(X), partition(y))
     centers = choose_centers(25, sample, np.random.default_rng(0))
     bound = bind(KernelLibrary([Linear(), RBF()]), centers.sample, rng)
     columns = ScaledColumns(bound, centers, Formulation(intercept=intercept), "std")

@@ -1,9 +1,10 @@
 import numpy as np
 import pytest
+from checks.fit_order import in_order
 
 from kernelweave import RBF, KernelLibrary, Linear, ManifoldKernel, RKDAClassifier
 from kernelweave.estimators.shared.discriminant import MIN_CENTROID_SCALE
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.estimators.shared.scatter import Scatter
 from kernelweave.estimators.shared.stacked_kernels import stack_kernels
 from kernelweave.labels import partition
@@ -18,7 +19,7 @@ def scatter(weight=None, y=None):
     y = np.arange(20) % 3 if y is None else y
     weight = np.ones(20) if weight is None else weight
     found = partition(y)
-    sample = read_sample(Rows(X), found, weight)
+    sample = read_as_given(Rows(X), found, weight)
     bound = KernelLibrary([RBF(0.5), Linear()]).bind(X, rng)
     raw = [kernel.block(slice(None), slice(None)) for kernel in bound.kernels]
     stacked = stack_kernels(bound, weight / weight.sum(), owner="Me", scale="trace", dtype="float64")
@@ -155,7 +156,7 @@ def test_the_variance_is_that_of_rows_projected_by_the_others(form, large, prior
     if large:  # kernels of features are used through these alone
         monkeypatch.setattr(kernel_stack, "MAX_DENSE_POINTS", 10)
         kernel = ManifoldKernel(kernel, ratio=0.0, n_landmarks=15)
-    X, y = labelled(9, n_classes=abs(n_classes))
+    X, y = in_order(*labelled(9, n_classes=abs(n_classes)))  # landmarks are drawn among rows in this order
     y = np.where(np.arange(40) % 4 == 0, -1, y) if n_classes < 0 else y
     weight = {"numbers": np.random.default_rng(9).uniform(0.2, 3.0, 40), "twice": np.full(40, 2.0), None: np.ones(40)}
     labels = np.where(y < 0, None, y) if n_classes < 0 else y
@@ -203,7 +204,7 @@ def test_a_calibrated_threshold_makes_the_fewest_errors_when_each_row_is_left_ou
         kernel = ManifoldKernel(kernel, ratio=0.0, n_landmarks=15)
     found, fewest = [], []
     for seed, ridge in enumerate([0.1, 0.01, 1e-3, 1e-4]):
-        X, y = labelled(seed)
+        X, y = in_order(*labelled(seed))
         weight = np.random.default_rng(seed).uniform(0.2, 3.0, 40) if weighted else np.ones(40)
         model = RKDAClassifier(kernel, ridge=ridge, threshold="calibrated", random_state=0).fit(X, y, weight)
         inside, outside, *_ = projections_by_the_others(model, X, y, weight)

@@ -2,13 +2,13 @@ import numpy as np
 import pytest
 from sklearn.exceptions import DataConversionWarning
 
-from kernelweave.estimators.shared.sample import Rows, read_sample
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.estimators.shared.target import read_labels, read_target
 from kernelweave.labels import Partition, TargetPartition, partition, partition_targets
 
 
 def target_from(labels, weight=None):
-    return read_target(read_sample(Rows(np.zeros((labels.n_labeled + labels.n_unlabeled, 1))), labels, weight))
+    return read_target(read_as_given(Rows(np.zeros((labels.n_labeled + labels.n_unlabeled, 1))), labels, weight))
 
 
 def test_the_target_of_classes_are_indicators():

@@ -65,8 +65,8 @@ def many_columns(n=160, n_labeled=20):
 @each_tsvm
 def test_unlabelled_rows_that_help_are_kept(model):
     X, y, truth = many_columns()
-    plain = clone(model).set_params(random_state=0, tol=1e-8).fit(X, y)
-    safe = clone(model).set_params(random_state=0, tol=1e-8, safe=True).fit(X, y)
+    plain = clone(model).set_params(random_state=1, tol=1e-8).fit(X, y)  # with one seed in eight folds do not tell
+    safe = clone(model).set_params(random_state=1, tol=1e-8, safe=True).fit(X, y)
     assert safe.status_ is Status.CONVERGED
     np.testing.assert_allclose(safe.decision_function(X), plain.decision_function(X), atol=1e-3)
     supervised = clone(model).set_params(C_unlabeled=0.0, class_prior=None).fit(X, y)

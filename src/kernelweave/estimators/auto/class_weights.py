@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from ...model_selection.scaling import Scaling
+from ...model_selection.scaling import Choice, Scaling
 from ...solvers.result import SolverResult
 from ..shared.sample import Sample
 from .combine import drop_small, keep_prior, stack_classes, take_best
@@ -62,7 +63,12 @@ class ClassCombination:
 
 
 def combine_classifiers(
-    trials: Sequence[Trial], sample: Sample, weight: np.ndarray, combine: str, shares: np.ndarray | None = None
+    trials: Sequence[Trial],
+    sample: Sample,
+    weight: np.ndarray,
+    combine: str,
+    shares: np.ndarray | None = None,
+    known: dict[Any, tuple[Choice, np.ndarray]] | None = None,
 ) -> ClassCombination:
     """Fit scalings and weights to held-out rows.
 
@@ -75,8 +81,10 @@ def combine_classifiers(
     combine : {"stack", "best"}
     shares : ndarray of shape (n_classes,), optional
         Of the classes among unlabelled rows, where the user gave them.
+    known : dict, optional
+        Scalings that were fitted before, by the name of the candidate and its number of folds; new ones are added.
     """
-    part = sample.partition
+    part, known = sample.partition, {} if known is None else known
     factors = _find_factors(sample, shares)
     counts = weight * factors[part.codes]
     running = in_the_running(trials, part.n_labeled)
@@ -86,9 +94,13 @@ def combine_classifiers(
         return _combine_untested(trials, sample, counts, factors)
     choices, logs = {}, {}
     for k in running:
+        key = trials[k].candidate.name, len(trials[k].values), len(tested.places)
+        if key in known:
+            choices[k], logs[k] = known[key]
+            continue
         decision, _ = trials[k].average(part.n_labeled)
         shift = shift_logits(factors) if _knows_shares(trials[k], factors) else None
-        choices[k], logs[k] = scale_out_of_fold(decision, codes, tested.weight, tested.parts, shift)
+        choices[k], logs[k] = known[key] = scale_out_of_fold(decision, codes, tested.weight, tested.parts, shift)
     result = weigh_likelihoods(logs, codes, tested.weight, combine)
     weights = np.zeros(len(trials))
     weights[running] = drop_small(result.x, MIN_WEIGHT)

@@ -40,6 +40,7 @@ from .run import (
     read_kernels,
     run_search,
     search_status,
+    sort_rows,
 )
 from .search import SearchResult, Trial, find_best_certified
 from .trust import list_suspects
@@ -71,8 +72,9 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
     combine : {"stack", "best"}, default="stack"
         ``"stack"``: the mixture. ``"best"``: the candidate with the smallest log loss on held-out rows.
     n_repeats : int, default=1
-        How often rows are dealt to five folds at most; fewer where the weights have settled. More did not lower
-        the error (``benchmarks/auto``).
+        How often rows are dealt to five folds at most; after the first time for the candidates with the largest
+        weights, and fewer times where these have settled. With 2, fewer labels change with another seed; the error
+        is not lower (``benchmarks/stability``).
     race : bool, default=True
         Whether candidates that are clearly worse than the best after two folds are left out of the others. False
         compares all of them on the same rows, and takes longer.
@@ -242,11 +244,12 @@ class AutoKernelClassifier(ClassifierMixin, KernelEstimator):
             sample, read_groups(groups, sample), options, factors, self._rng(), sample_weight is not None, shares
         )
         fit = summarize_classes(found, combination, sample, options.combine)
+        given = sample.given.labels[np.searchsorted(sample.given.labeled, fit.oof_rows)]
         return self._keep(
             sample,
             None,
             fit,
-            _oof_codes=combination.codes,
+            _oof_codes=np.searchsorted(fit.classes, given),
             _sample_rows=sample.kept,
             _labeled_rows=sample.kept[sample.partition.labeled],
             **open_rows(sample, partial(mix_probabilities, fit.members, fit.class_factors)),
@@ -425,6 +428,7 @@ def search_classifiers(
     rows: errors before any scaling cannot be compared, and none is out of the race.
     """
     labels, weight = sample.partition, sample.labeled_weight * factors
+    known: dict[Any, Any] = {}  # scalings
 
     def losses(values: np.ndarray, held: np.ndarray) -> np.ndarray:
         if shares is not None:
@@ -432,7 +436,7 @@ def search_classifiers(
         return weight[held] * (most_probable(values) != labels.codes[held])
 
     def combine(trials: Sequence[Trial]) -> ClassCombination:
-        return combine_classifiers(trials, sample, weight, options.combine, shares)
+        return combine_classifiers(trials, sample, weight, options.combine, shares, known)
 
     found = run_search(sample, groups, options, losses, lambda trials: combine(trials).weights, rng, weighted=weighted)
     return found, combine(found.trials)
@@ -448,7 +452,7 @@ def summarize_classes(found: SearchResult, combination: ClassCombination, sample
     distributions = fill_given(sample, mix, (sample.given.labels[:, None] == labels.classes).astype(np.float64))
     losses, scores = judge_trials(found, combination, labels.codes)
     transduction = label_given(sample, distributions, labels.classes)
-    rows = sample.kept[labels.labeled[tested.places]]
+    rows, probabilities = sort_rows(sample.kept[labels.labeled[tested.places]], combination.probabilities)
     widening = widen_for_folds(len(wrong), sample.given.n_unlabeled)
     return AutoClasses(
         classes=labels.classes.copy(),
@@ -460,9 +464,11 @@ def summarize_classes(found: SearchResult, combination: ClassCombination, sample
         transduction=transduction,
         label_distributions=distributions,
         oof_rows=rows,
-        oof_probabilities=combination.probabilities,
+        oof_probabilities=probabilities,
         candidate_predictions={
-            trial.candidate.name: (sample.kept[labels.labeled[places]], labels.classes[most_probable(decision)])
+            trial.candidate.name: sort_rows(
+                sample.kept[labels.labeled[places]], labels.classes[most_probable(decision)]
+            )
             for trial in trials
             if trial.values
             for decision, places in [trial.average(labels.n_labeled)]

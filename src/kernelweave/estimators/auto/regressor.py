@@ -36,6 +36,7 @@ from .run import (
     read_kernels,
     run_search,
     search_status,
+    sort_rows,
 )
 from .search import SearchResult, Trial, find_best_certified
 from .trust import list_suspects
@@ -177,11 +178,12 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
             sample, read_groups(groups, sample), options, self._rng(), sample_weight is not None
         )
         fit = summarize_numbers(found, combination, sample, options.combine)
+        given = sample.given.labels[np.searchsorted(sample.given.labeled, fit.oof_rows)]
         return self._keep(
             sample,
             None,
             fit,
-            _oof_targets=combination.targets,
+            _oof_targets=given,
             _sample_rows=sample.kept,
             _labeled_rows=sample.kept[sample.partition.labeled],
         )
@@ -319,7 +321,7 @@ def summarize_numbers(found: SearchResult, combination: NumberCombination, sampl
         root = np.sqrt(record["error"])
         record["standard_error"] *= 0.0 if root == 0 else 1 / (2 * root)
         record["error"] = root
-    rows = sample.kept[labels.labeled[tested.places]]
+    rows, predictions = sort_rows(sample.kept[labels.labeled[tested.places]], combination.predictions)
     widening = widen_for_folds(len(residuals), sample.given.n_unlabeled)
     return AutoNumbers(
         members=members,
@@ -328,9 +330,9 @@ def summarize_numbers(found: SearchResult, combination: NumberCombination, sampl
         unlabeled_helped=compare_supervised(combination, trials, combine),
         transduction=transduction,
         oof_rows=rows,
-        oof_predictions=combination.predictions,
+        oof_predictions=predictions,
         candidate_predictions={
-            trial.candidate.name: (sample.kept[labels.labeled[places]], predictions)
+            trial.candidate.name: sort_rows(sample.kept[labels.labeled[places]], predictions)
             for trial in trials
             if trial.values
             for predictions, places in [trial.average(labels.n_labeled)]

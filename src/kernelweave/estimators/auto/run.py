@@ -181,6 +181,12 @@ def find_tested(trials: Sequence[Trial], sample: Sample, weight: np.ndarray) -> 
     return TestedRows(places, part_of[places], weight[places])
 
 
+def sort_rows(rows: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers of rows in ascending order, and their values."""
+    order = np.argsort(rows)
+    return rows[order], values[order]
+
+
 def make_member(trial: Trial, weight: float, scaling: Scaling | None = None) -> Member:
     """Return the model of a trial as a member of a combination."""
     return Member(trial.candidate.name, trial.fitted.model, float(weight), scaling, trial.candidate.columns)

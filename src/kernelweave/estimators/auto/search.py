@@ -4,8 +4,9 @@ It has stages. First each candidate is fitted to all labels and predicts two fol
 than the best are out of the race, and the others predict the remaining folds. The best of those that use unlabelled
 rows, and of those that do not, stay in any case: else nothing could be said of whether unlabelled rows helped.
 Without a race all candidates predict all folds.
-Folds are repeated, with rows dealt anew, until the weights of the candidates have settled. Where no time limit binds,
-what is found depends on the seed alone, not on ``n_jobs``.
+Folds are repeated, with rows dealt anew, for the candidates that weigh more than equal weights would: which rows were
+held out together changes the labels through these. More than two repeats end when the weights have settled.
+Where no time limit binds, what is found depends on the seed alone, not on ``n_jobs``.
 """
 
 from __future__ import annotations
@@ -188,11 +189,16 @@ def try_candidates(
                 state.trials = end_race(state.trials, options.losses)
             if repeats:
                 state.finish_folds(repeats[0][N_RACING_FOLDS:], 0.5, 0.8 if len(repeats) > 1 else 1.0)
+            before = options.weigh(state.trials) if len(repeats) > 1 else np.empty(0)
+            heavy = find_heavy(before)
             for k, folds in enumerate(repeats[1:]):
-                before = options.weigh(state.trials)
-                state.finish_folds(folds, *(0.8 + 0.2 * (k + end) / len(repeats[1:]) for end in (0, 1)))
-                if np.abs(options.weigh(state.trials) - before).sum() <= MAX_MOVED:
-                    break
+                first, last = (0.8 + 0.2 * (k + end) / len(repeats[1:]) for end in (0, 1))
+                state.finish_folds(folds, first, last, among=heavy)
+                if k + 2 < len(repeats):
+                    after = options.weigh(state.trials)
+                    if np.abs(after - before).sum() <= MAX_MOVED:
+                        break
+                    before = after
         except (KeyboardInterrupt, _InterruptedError):
             if not state.trials:
                 raise
@@ -279,11 +285,16 @@ class _Search:
         names = [_name_fit(candidate), *(_name_fit(candidate, k) for k in range(len(self.first_folds)))]
         return {name: self.options.open_task(name) for name in names}.__getitem__
 
-    def finish_folds(self, folds: Sequence[Fold], first: float, last: float) -> None:
-        """Predict further folds with the candidates in the race, as far as time allows; from one share to another."""
+    def finish_folds(
+        self, folds: Sequence[Fold], first: float, last: float, among: Sequence[int] | None = None
+    ) -> None:
+        """Predict further folds with the candidates in the race, as far as time allows; from one share to another.
+
+        ``among`` are the numbers of the trials to go on with; all by default.
+        """
         for k, trial in enumerate(self.trials):
             expected = len(folds) * FOLD_SHARE * trial.fitted.seconds
-            if trial.is_out or not folds or not trial.values:
+            if trial.is_out or not folds or not trial.values or (among is not None and k not in among):
                 continue
             if not self.clock.allows(expected):
                 self.is_late = True
@@ -328,6 +339,20 @@ class _Search:
         self.is_stopped = self.is_stopped or self.options.on_step(text, share)
         if self.is_stopped and self.trials:
             raise _InterruptedError
+
+
+def find_heavy(weights: np.ndarray) -> list[int]:
+    """Return the numbers of the trials that weigh more than all in the mixture would with equal weights.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> find_heavy(np.array([0.5, 0.1, 0.4, 0.0]))
+    [0, 2]
+    """
+    equal = 1.0 / max(1, int(np.count_nonzero(weights)))
+    heavy = np.flatnonzero(weights > equal)
+    return (heavy if len(heavy) else np.flatnonzero(weights)).tolist()
 
 
 def start_trial(

@@ -1,5 +1,8 @@
 r"""Trees grown by scikit-learn on labelled rows, and kept as plain arrays: a model file holds no compiled objects.
 
+Columns are drawn by what they hold and classes are numbered as they appear, so that neither where a column stands nor
+what a class is called changes a tree.
+
 A forest predicts the mean over trees of the class shares (or the mean number) in the leaf that a row falls into;
 boosted trees a start value plus the sum of their leaves, which a softmax turns into probabilities.
 """
@@ -22,7 +25,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from ...kernels.checks import are_floats, is_index, require_consistent
-from ...kernels.forest import Forest
+from ...kernels.content_order import order_columns
+from ...kernels.forest import Forest, rank_values
+from ..shared.fold_choice import number_by_appearance
 
 N_FOREST, N_BOOSTED = 150, 60  # trees; boosted ones for each class
 BOOSTING = {"n_estimators": N_BOOSTED, "max_depth": 3, "subsample": 0.7, "learning_rate": 0.1}
@@ -88,29 +93,36 @@ class TreesClassifier(ClassifierMixin, _Trees):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Grow the trees on labelled rows."""
         X = self._read(X, reset=True)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        own = number_by_appearance(codes)
+        named = codes[np.unique(own, return_index=True)[1]]  # which of `classes_` comes first, second, ...
+        weight, order = self._weigh_classes(X, y, sample_weight), arrange_columns(X)
         if self.boosted:
-            weight = self._weigh_classes(X, y, sample_weight)
-            grown = GradientBoostingClassifier(**BOOSTING, random_state=self.random_state).fit(X, y, weight)
+            grown = GradientBoostingClassifier(**BOOSTING, random_state=self.random_state).fit(X[:, order], own, weight)
             n_outputs = grown.estimators_.shape[1]
-            trees = [(tree.tree_, c) for stage in grown.estimators_ for c, tree in enumerate(stage)]
-            values = [_place(tree.value[:, 0, 0], c, n_outputs) * grown.learning_rate for tree, c in trees]
-            self.start_ = _log_shares(grown.init_.class_prior_)
+            sign = (
+                -1.0 if n_outputs == 1 and named[0] == 1 else 1.0
+            )  # the output is that of the class that comes second
+            outputs = np.zeros(1, dtype=np.intp) if n_outputs == 1 else named
+            trees = [(tree.tree_, outputs[c]) for stage in grown.estimators_ for c, tree in enumerate(stage)]
+            factor = sign * grown.learning_rate
+            values = [_place(tree.value[:, 0, 0], c, n_outputs) * factor for tree, c in trees]
+            self.start_ = _log_shares(grown.init_.class_prior_[np.argsort(named)])
         else:
-            options = {"class_weight": self.class_weight, "random_state": self.random_state}
-            grown = RandomForestClassifier(N_FOREST, **options).fit(X, y, sample_weight)
+            grown = RandomForestClassifier(N_FOREST, random_state=self.random_state).fit(X[:, order], own, weight)
             trees = [(tree.tree_, 0) for tree in grown.estimators_]
-            shares = [tree.value[:, 0] for tree, _ in trees]
+            shares = [tree.value[:, 0, np.argsort(named)] for tree, _ in trees]
             values = [value / value.sum(axis=1, keepdims=True) / len(shares) for value in shares]
-            self.start_ = np.zeros(len(grown.classes_))
+            self.start_ = np.zeros(len(self.classes_))
         self.forest_, self.values_ = Forest.from_trees([tree for tree, _ in trees], values)
-        self.classes_ = grown.classes_
+        self.forest_.place_columns(order)
         return self
 
     def _weigh_classes(self, X: Any, y: Any, sample_weight: Any) -> Any:
-        """Return the weights of rows times those of their classes, which boosted trees have no parameter for."""
+        """Return the weights of rows times those of their classes."""
         if self.class_weight is None:
             return sample_weight
-        factors = compute_sample_weight(self.class_weight, y)  # "balanced" counts rows, as in the forest
+        factors = compute_sample_weight(self.class_weight, y)  # "balanced" counts rows, as in scikit-learn's forest
         return _check_sample_weight(sample_weight, X, dtype=np.float64) * factors
 
     def predict_proba(self, X: Any) -> np.ndarray:
@@ -143,20 +155,28 @@ class TreesRegressor(RegressorMixin, _Trees):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Grow the trees on labelled rows."""
         X = self._read(X, reset=True)
+        order = arrange_columns(X)
         if self.boosted:
-            grown = GradientBoostingRegressor(**BOOSTING, random_state=self.random_state).fit(X, y, sample_weight)
+            boosted = GradientBoostingRegressor(**BOOSTING, random_state=self.random_state)
+            grown = boosted.fit(X[:, order], y, sample_weight)
             trees = [tree.tree_ for tree in grown.estimators_[:, 0]]
             factor, self.start_ = grown.learning_rate, np.ravel(grown.init_.constant_).astype(np.float64)
         else:
             forest = RandomForestRegressor(N_FOREST, min_samples_leaf=2, random_state=self.random_state)
-            trees = [tree.tree_ for tree in forest.fit(X, y, sample_weight).estimators_]
+            trees = [tree.tree_ for tree in forest.fit(X[:, order], y, sample_weight).estimators_]
             factor, self.start_ = 1.0 / len(trees), np.zeros(1)
         self.forest_, self.values_ = Forest.from_trees(trees, [factor * tree.value[:, 0] for tree in trees])
+        self.forest_.place_columns(order)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted number of each row."""
         return self._sum_leaves(X)[:, 0]
+
+
+def arrange_columns(X: Any) -> np.ndarray:
+    """Return the numbers of the columns in the order in which trees are grown on them."""
+    return order_columns(rank_values(X)[0])
 
 
 def _place(values: np.ndarray, output: int, n_outputs: int) -> np.ndarray:

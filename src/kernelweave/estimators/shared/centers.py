@@ -82,7 +82,8 @@ def gather_centers(centers: Any, sample: PartitionedSample, rng: np.random.Gener
     elif is_count(centers) or (isinstance(centers, str) and centers == "auto"):
         n_centers = MAX_AUTO_CENTERS if isinstance(centers, str) else int(centers)
         if len(labeled) >= n_centers:
-            chosen = rng.choice(labeled, n_centers, replace=False)
+            order = sample.find_order()
+            chosen = rng.choice(order[np.isin(order, labeled)], n_centers, replace=False)
         else:
             chosen = np.concatenate([labeled, sample.draw_unlabeled(n_centers - len(labeled), rng)])
     else:

@@ -57,7 +57,7 @@ def weights_by_kernel(weights: np.ndarray, entries: Sequence[Entry]) -> KernelWe
 
 def duals_by_row(x: np.ndarray, sample: Sample) -> Duals:
     """Return the signed duals of a sample's rows, shape (n_rows, n_outputs), as those of all rows given."""
-    return Duals(sample.spread(x), sample.kept[np.flatnonzero(x.any(axis=1))])
+    return Duals(sample.spread(x), np.sort(sample.kept[x.any(axis=1)]))
 
 
 def composite_expansion(

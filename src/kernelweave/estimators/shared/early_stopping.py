@@ -14,6 +14,7 @@ from ...kernels.bound_library import BoundLibrary
 from ...labels import Partition, labeled_values
 from ...solvers.columns.masters import ColumnResult, MasterSolution
 from ...solvers.result import Certificate, FitState, Status
+from .fold_choice import number_by_appearance
 from .outputs import choose_classes, refuse_unlabeled
 from .sample import Sample
 
@@ -175,7 +176,7 @@ def hold_out(
     _, held = train_test_split(
         rows,
         test_size=float(fraction),
-        stratify=sample.partition.labels if isinstance(sample.partition, Partition) else None,
+        stratify=number_by_appearance(sample.partition.codes) if isinstance(sample.partition, Partition) else None,
         random_state=int(rng.integers(2**31)),
     )
     keep = ~np.isin(rows, held)

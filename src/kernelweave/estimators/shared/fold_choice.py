@@ -57,7 +57,7 @@ def split_labeled(
             is_first = _is_among_first(classes[drawn])
             drawn = np.concatenate([drawn[is_first], drawn[~is_first]])
         drawn = drawn[:max_rows]
-        drawn = drawn[np.argsort(classes[drawn], kind="stable")]
+        drawn = drawn[np.argsort(number_by_appearance(classes[drawn]), kind="stable")]
         own, counts = np.unique(classes[drawn], return_counts=True)
         several = np.isin(classes[drawn], own[counts > 1])
         part = np.full(len(drawn), -1)
@@ -113,6 +113,18 @@ def tabulate_losses(
     weights = np.array([weight[held].sum() for _, held in folds])
     totals = np.column_stack([part.sum(axis=1) for part in np.split(losses, ends[:-1], axis=1)])
     return tabulate_scores(candidates, perfect_score - totals / weights, weights)
+
+
+def number_by_appearance(codes: np.ndarray) -> np.ndarray:
+    """Return class numbers in the order of the first rows of the classes, so that their names decide nothing.
+
+    Examples
+    --------
+    >>> number_by_appearance(np.array([2, 0, 2, 1])).tolist()
+    [0, 1, 0, 2]
+    """
+    _, first, own = np.unique(codes, return_index=True, return_inverse=True)
+    return np.asarray(np.argsort(np.argsort(first))[own])
 
 
 def _is_among_first(classes: np.ndarray, n_rows: int = 2) -> np.ndarray:

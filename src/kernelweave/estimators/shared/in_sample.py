@@ -34,7 +34,7 @@ def outputs_at_given(expansion: KernelExpansion, bound: Any, sample: Sample) -> 
     """
     if bound.n_rows != sample.n_given:
         return expansion(sample.rows.X)
-    return outputs_at_rows(expansion, bound, sample)
+    return np.asarray(sample.spread(outputs_at_rows(expansion, bound, sample)))
 
 
 def transduce(expansion: KernelExpansion, sample: Sample, outputs: Callable[[], np.ndarray]) -> Any:
@@ -96,9 +96,11 @@ def _fill_block(
 def outputs_at_rows(expansion: KernelExpansion, bound: BoundLibrary, sample: Sample, rows: Rows = ALL) -> np.ndarray:
     """Return the outputs at rows of a sample, all by default, whose kernels are tied to all of them."""
     out = np.tile(expansion.intercept, (len(np.arange(sample.n_rows)[rows]), 1))
+    place = np.zeros(sample.n_given, dtype=np.intp)
+    place[sample.kept] = np.arange(sample.n_rows)
     for group in expansion.groups:
         coef = np.zeros((sample.n_rows, out.shape[1]))
-        coef[np.searchsorted(sample.kept, group.centers)] = group.coef
+        coef[place[group.centers]] = group.coef
         values = bound.kernels[group.kernel].products(coef, rows)
         require_finite(values, group.name)
         out += values

@@ -8,7 +8,7 @@ two stages: :func:`~kernelweave.estimators.shared.base_kernels.bind_base_kernels
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import sha256
 from typing import Any, Self
@@ -101,9 +101,9 @@ class KernelFit:
         Functions of a row, which of them have a weight, and the square roots of these weights.
     library : KernelLibrary
         The kernels that were bound.
-    rows_digest : str or None
-        Of the rows that the kernel is bound to, where their features are known: none are those of whole kernels, which
-        are spanned anew, nor those that leave labels out.
+    is_known : bool
+        Whether the features of the rows that the kernel is bound to are known: not those of whole kernels, which are
+        spanned anew, nor those that leave labels out.
     """
 
     kernel: BoundKernel
@@ -117,7 +117,7 @@ class KernelFit:
     n_iter: int
     features: list[tuple[FeatureMap, np.ndarray, np.ndarray]] = field(metadata={"kept": False})
     library: KernelLibrary
-    rows_digest: str | None = field(metadata={"kept": False})
+    is_known: bool = field(metadata={"kept": False})
 
 
 class KernelTransformer(TransformerMixin, KernelEstimator):
@@ -219,7 +219,11 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
         self
             The fitted learner.
         """
-        return self._keep(sample, fit.library, fit, _features=fit.features, _rows_digest=fit.rows_digest)
+        is_whole = fit.kernel.n_rows == sample.n_rows  # else it is tied to the labelled rows
+        order = np.argsort(sample.kept if is_whole else sample.kept[sample.partition.labeled])  # as they were given
+        fit = replace(fit, kernel=fit.kernel.restrict(order))
+        digest = digest_rows(sample.X[order]) if fit.is_known else None
+        return self._keep(sample, fit.library, fit, _features=fit.features, _rows_digest=digest)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -387,7 +391,7 @@ def summarize_kernel(design: KernelDesign, given: BaseKernels, target: Target, l
         n_iter=max(1, result.n_iter),
         features=features,
         library=design.library,
-        rows_digest=digest_rows(given.X) if is_known else None,
+        is_known=is_known,
     )
     if not result.aligned:
         warn_caller("No base kernel is aligned with the labels: all weigh alike. Use other kernels, or more labels.")

@@ -141,7 +141,9 @@ class LearnedMachineFit:
 
     def outputs(self, sample: Sample) -> np.ndarray:
         """Return the outputs at all rows given, shape (n_given, n_outputs)."""
-        return self.machine.at(ALL) if sample.n_rows == sample.n_given else self.expansion(sample.rows.X)
+        if sample.n_rows < sample.n_given:
+            return self.expansion(sample.rows.X)
+        return np.asarray(sample.spread(self.machine.at(ALL)))
 
 
 def fit_learned_machine(
@@ -193,7 +195,7 @@ def fit_learned_machine(
         kernel=replace(
             summarize_kernel(design, base_kernels, target, learned),
             kernel=learned.kernel.compact(learned.rows),
-            rows_digest=None,
+            is_known=False,
         ),
     )
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ...distributed.rows import PartitionedRows, compute, inspect_blocks, is_partitioned, join_rows, read_blocks
+from ...kernels.content_order import order_rows
 from ...kernels.partitioned import MAX_BOUND_ROWS, SEED
 from ...labels import Partition, TargetPartition, is_unlabeled, partition, partition_targets, refuse_no_label
 from .sample import Rows, Sample
@@ -54,6 +55,15 @@ class PartitionedSample:
         """How many rows there are."""
         return int(self.rows.X.shape[0])
 
+    @property
+    def is_ordered(self) -> bool:
+        """Whether rows are so few that they are fitted in the order of their content, as those in memory."""
+        return self.n_rows <= MAX_BOUND_ROWS
+
+    def find_order(self) -> np.ndarray:
+        """Return the numbers of all rows in the order in which they are fitted."""
+        return order_rows(self.rows.X[np.arange(self.n_rows)]) if self.is_ordered else np.arange(self.n_rows)
+
     def gather(self, others: np.ndarray) -> Sample:
         """Return the labelled rows, and other rows by their numbers, as a sample in memory."""
         numbers = np.union1d(self.labeled, others)
@@ -64,12 +74,19 @@ class PartitionedSample:
         else:
             classes = TargetPartition(labeled, unlabeled, self.partition.targets)
         given = GivenLabels(self.labeled, self.partition.labels, self.n_rows - len(self.labeled))
-        return Sample(self.rows.X[numbers], np.ones(len(numbers)), classes, numbers, self.rows, given)
+        sample = Sample(self.rows.X[numbers], np.ones(len(numbers)), classes, numbers, self.rows, given)
+        if not self.is_ordered:
+            return sample
+        is_whole = len(numbers) == self.n_rows
+        return sample.reorder(order_rows(sample.X) if is_whole else np.argsort(np.argsort(self.find_order())[numbers]))
 
     def draw_unlabeled(self, n_drawn: int, rng: np.random.Generator) -> np.ndarray:
         """Return the numbers of unlabelled rows, drawn without replacement."""
         n_unlabeled = self.n_rows - len(self.labeled)
         ranks = rng.choice(n_unlabeled, min(n_drawn, n_unlabeled), replace=False)
+        if self.is_ordered:
+            order = self.find_order()
+            return order[~np.isin(order, self.labeled)][ranks]
         # The unlabelled row of rank r comes after as many labelled rows as have at most r unlabelled ones before.
         return ranks + np.searchsorted(self.labeled - np.arange(len(self.labeled)), ranks, side="right")
 

@@ -13,13 +13,17 @@ from sklearn.utils.validation import _check_sample_weight
 
 from ...distributed.rows import PartitionedRows
 from ...kernels.bound_library import BoundLibrary
+from ...kernels.content_order import order_rows
 from ...kernels.library import KernelLibrary
+from ...kernels.partitioned import MAX_BOUND_ROWS
+from ...kernels.sharing import once
 from ...labels import Partition
 from ...model_selection.guards import check_callers
 from ...parameters import is_positive, require
 from ...short_text import cut_text, short_repr
 from ...warn import warn_caller
 
+MAX_ORDERED_ROWS = MAX_BOUND_ROWS  # that are put in an order of their own; of more, kernels are bound to drawn ones
 MAX_DEVIATION_RATIO = 20.0  # of the deviation of a column to that of most, above which scales hardly match
 
 
@@ -55,7 +59,7 @@ class Sample:
     partition : Partition or TargetPartition
         Which of them are labelled, and with what.
     kept : ndarray of shape (n_rows,)
-        Number of each row among those that the user gave.
+        Number of each row among those that the user gave; in any order.
     rows : Rows
         All that the user gave.
     given : Partition or TargetPartition
@@ -96,19 +100,38 @@ class Sample:
         kept = self.partition.restrict(keep)
         return replace(self, X=self.X[keep], weight=self.weight[keep], partition=kept, kept=self.kept[keep])
 
+    def reorder(self, order: np.ndarray) -> Sample:
+        """Return the sample of the same rows in another order."""
+        if np.array_equal(order, np.arange(len(order))):
+            return self
+        part = self.partition.reorder(order)
+        return replace(self, X=self.X[order], weight=self.weight[order], partition=part, kept=self.kept[order])
+
     def spread(self, values: np.ndarray) -> Any:
         """Return values of the rows that take part as values of all rows given; zero at the others.
 
         Where rows are partitioned these are a lazy Dask array.
         """
         if isinstance(self.rows.X, PartitionedRows):
-            return self.rows.X.spread(self.kept, values)
+            order = np.argsort(self.kept)
+            return self.rows.X.spread(self.kept[order], values[order])
         out = np.zeros((self.n_given, *values.shape[1:]))
         out[self.kept] = values
         return out
 
 
 def read_sample(rows: Rows, partition: Any, sample_weight: Any = None) -> Sample:
+    """Return the rows of positive weight with their labels, in an order that their content decides.
+
+    What is drawn or dealt among them does then not depend on the order in which they were given.
+    """
+    sample = read_as_given(rows, partition, sample_weight)
+    if sample.n_rows > MAX_ORDERED_ROWS:
+        return sample
+    return sample.reorder(once("order of rows", sample.X, lambda _: order_rows(sample.X)))
+
+
+def read_as_given(rows: Rows, partition: Any, sample_weight: Any = None) -> Sample:
     """Return the rows of positive weight, with their labels; notice callers to whom unlabelled rows are a class."""
     check_callers(partition.n_unlabeled, partition.classes if isinstance(partition, Partition) else None)
     weight = _check_sample_weight(sample_weight, rows.X, dtype=np.float64, ensure_non_negative=True)

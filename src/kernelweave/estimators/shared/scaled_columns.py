@@ -39,7 +39,7 @@ class ScaledColumns:
     @property
     def candidates(self) -> Any:
         """What the user calls the rows that may be centres."""
-        return self.centers.sample.kept[self.centers.is_center]
+        return np.sort(self.centers.sample.kept[self.centers.is_center])
 
     @property
     def scaled_diagonals(self) -> np.ndarray:

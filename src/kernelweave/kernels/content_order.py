@@ -1,0 +1,155 @@
+r"""An order of rows, and of columns, that their content alone decides.
+
+Whatever is drawn or dealt by position (folds, landmarks, starts of k-means, trees) is drawn from rows in this order, so
+that the order in which a user happens to give rows and columns changes nothing.
+
+Values are rounded to whole numbers :math:`q_{ij}` of a small part of their column's deviation and scattered by a hash
+:math:`h` with :math:`h(0) = 0`. All sums are modulo :math:`2^{64}`, exact in any order:
+
+.. math:: c_j = \sum_i h(q_{ij}), \quad r_i = \sum_j h(q_{ij} c_j), \quad
+    c'_j = \sum_i h(q_{ij} r_i), \quad r'_i = \sum_j h(q_{ij} c'_j) ,
+
+with odd multipliers in the place of :math:`c, r, c'`. Rows are sorted by :math:`r'`. Equal rows stay in the order in
+which they were given, and so do rows that differ by less than the rounding: to exchange them changes next to nothing.
+Zeros count for nothing, so sparse and dense rows have the same order.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from .base import batches
+
+Keys = NDArray[np.uint64]
+
+CELLS_PER_DEVIATION = 12  # as a power of two: far above the rounding of a mean, and fine enough to tell rows apart
+SHIFT = 0.381966  # of cells, whose borders would otherwise lie at round numbers
+# Deviations that are powers of two, as those of flags, are common: the factor keeps them away from the next power.
+OFF_POWERS = 0.739085
+MIN_DEVIATION = 2.0**-30  # of the largest value, below which differences are rounding
+MISSING = 2.0**50 + 1.0  # the cell of a missing value
+FACTOR = np.uint64(0x9E3779B97F4A7C15)
+FACTOR_2 = np.uint64(0xBF58476D1CE4E5B9)
+HALF = np.uint64(32)
+
+
+def order_rows(X: Any) -> NDArray[np.intp]:
+    """Return the numbers of the rows in the order of their content.
+
+    Parameters
+    ----------
+    X : array or CSR of shape (n_rows, n_columns)
+        Numbers; they may be missing.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave.kernels.content_order import order_rows
+    >>> X = np.random.default_rng(0).normal(size=(50, 3))
+    >>> rows, columns = np.random.default_rng(1).permutation(50), [2, 0, 1]
+    >>> moved = X[rows][:, columns]
+    >>> bool(np.array_equal(moved[order_rows(moved)], X[order_rows(X)][:, columns]))
+    True
+    """
+    return np.argsort(_find_row_keys(X), kind="stable")
+
+
+def order_columns(ranks: Any) -> NDArray[np.intp]:
+    """Return the numbers of columns in the order of their content, row by row: rows must be in an order of their own.
+
+    Parameters
+    ----------
+    ranks : array or CSC of shape (n_rows, n_columns)
+        Whole numbers, of which differences alone count.
+    """
+    n_rows, n_columns = ranks.shape
+    factors = _make_odd(_hash(np.arange(1, n_rows + 1, dtype=np.uint64), np.uint64(1)))
+    if not sparse.issparse(ranks):
+        keys, lowest = np.zeros(n_columns, dtype=np.uint64), ranks.min(axis=0)
+        for part in batches(n_rows, 4 * n_columns):
+            keys += (_hash_numbers(ranks[part] - lowest) * factors[part, None]).sum(axis=0)
+        return np.argsort(keys, kind="stable")
+    lowest = ranks.min(axis=0).toarray().ravel()
+    column_of = np.repeat(np.arange(n_columns), np.diff(ranks.indptr))
+    zero, factor = _hash_numbers(-lowest), factors[ranks.indices]
+    keys = zero * factors.sum()  # as if all were zero; then those that are not
+    np.add.at(keys, column_of, (_hash_numbers(ranks.data - lowest[column_of]) - zero[column_of]) * factor)
+    return np.argsort(keys, kind="stable")
+
+
+def _hash_numbers(values: NDArray[Any]) -> Keys:
+    return _hash(np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64), np.uint64(1))
+
+
+def _find_row_keys(X: Any) -> Keys:
+    values = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    scale = _scale_columns(values)
+    rows, columns = (np.ones(n, dtype=np.uint64) for n in X.shape)
+    for _ in range(2):
+        columns = _make_odd(_sum_hashes(values, scale, rows, np.ones(X.shape[1], dtype=np.uint64))[1])
+        rows = _make_odd(_sum_hashes(values, scale, np.ones(X.shape[0], dtype=np.uint64), columns)[0])
+    return rows
+
+
+def _scale_columns(X: Any) -> NDArray[np.float64]:
+    """Return what the values of each column are multiplied by, powers of two: the numbers of cells."""
+    magnitude = np.abs(X)
+    if sparse.issparse(X):
+        largest = magnitude.max(axis=0).toarray().ravel() if X.shape[0] else np.zeros(X.shape[1])
+    else:
+        largest = np.nanmax(magnitude, axis=0, initial=0.0).astype(np.float64)
+    exponent = np.frexp(np.nan_to_num(largest))[1]
+    unit = np.ldexp(1.0, -exponent.astype(np.int64).clip(-1000, 1000))
+    mean, square, n_rows = np.zeros(X.shape[1]), np.zeros(X.shape[1]), X.shape[0]
+    if sparse.issparse(X):
+        scaled = np.nan_to_num(X.data * unit[X.indices])
+        mean = np.bincount(X.indices, scaled, minlength=X.shape[1]) / n_rows
+        spread = np.square(scaled - mean[X.indices]) - np.square(mean[X.indices])
+        square = np.bincount(X.indices, spread, minlength=X.shape[1]) / n_rows + np.square(mean)
+    else:
+        for part in batches(n_rows, 2 * X.shape[1]):
+            mean += np.nan_to_num(X[part] * unit).sum(axis=0) / n_rows
+        for part in batches(n_rows, 2 * X.shape[1]):
+            square += np.square(np.nan_to_num(X[part] * unit) - mean).sum(axis=0) / n_rows
+    deviation = np.maximum(np.sqrt(np.maximum(square, 0.0)) * OFF_POWERS, MIN_DEVIATION)
+    return unit * np.ldexp(1.0, CELLS_PER_DEVIATION - np.frexp(deviation)[1])
+
+
+def _sum_hashes(X: Any, scale: NDArray[np.float64], rows: Keys, columns: Keys) -> tuple[Keys, Keys]:
+    """Return the sums over columns and over rows of the hashes of cells times a factor of their row and column."""
+    if sparse.issparse(X):
+        row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+        hashed = _hash(_find_cells(X.data, scale[X.indices]), rows[row_of] * columns[X.indices])
+        by_row, by_column = np.zeros(X.shape[0], dtype=np.uint64), np.zeros(X.shape[1], dtype=np.uint64)
+        np.add.at(by_row, row_of, hashed)
+        np.add.at(by_column, X.indices, hashed)
+        return by_row, by_column
+    by_row, by_column = np.empty(X.shape[0], dtype=np.uint64), np.zeros(X.shape[1], dtype=np.uint64)
+    for part in batches(X.shape[0], 4 * X.shape[1]):
+        hashed = _hash(_find_cells(X[part], scale), rows[part, None] * columns)
+        by_row[part] = hashed.sum(axis=1)
+        by_column += hashed.sum(axis=0)
+    return by_row, by_column
+
+
+def _find_cells(values: Any, scale: NDArray[np.float64]) -> Keys:
+    """Return the numbers of the cells that values lie in, as bits; those of zeros are zero."""
+    cells = np.floor(values * scale + SHIFT)
+    np.copyto(cells, MISSING, where=np.isnan(cells))
+    return np.ascontiguousarray(cells + 0.0, dtype=np.float64).view(np.uint64)  # without negative zeros
+
+
+def _hash(bits: Keys, factors: Keys | np.uint64) -> Keys:
+    """Return hashes of whole numbers times odd factors; zero stays zero."""
+    hashed = (bits ^ (bits >> HALF)) * FACTOR
+    hashed = (hashed ^ (hashed >> HALF)) * factors
+    hashed = (hashed ^ (hashed >> HALF)) * FACTOR_2
+    return hashed ^ (hashed >> HALF)
+
+
+def _make_odd(keys: Keys) -> Keys:
+    return keys | np.uint64(1)
