@@ -13,9 +13,16 @@ from ..parameters import BOOLEAN, READ_LATER, read_options
 from ..solvers.deadline import Deadline
 from ..solvers.result import FitState
 from .shared.machine import PRECISION, WEIGHTS_CONSTRAINTS, MachineOptions
+from .shared.memory import require_machine_memory
 from .shared.outputs import KernelClassifier
 from .shared.sample import bind, class_shares, read_sample
-from .shared.transduction import SHARES_FROM_DATA, TRANSDUCTION_CONSTRAINTS, TransductionOptions, fit_transduction
+from .shared.transduction import (
+    MEMORY_ADVICE,
+    SHARES_FROM_DATA,
+    TRANSDUCTION_CONSTRAINTS,
+    TransductionOptions,
+    fit_transduction,
+)
 
 
 class TSVMClassifier(KernelClassifier):
@@ -219,6 +226,10 @@ class TSVMClassifier(KernelClassifier):
         options = read_options(TransductionOptions, params, machine=machine, shares=shares)
         library = KernelLibrary([landmark_kernel(sample.X) if self.kernel is None else self.kernel])
         rng = self._rng()
+        by_features = self.class_prior is not None
+        require_machine_memory(
+            owner, library, sample, sample.n_rows, self.dtype, MEMORY_ADVICE, by_features=by_features
+        )
         fit = fit_transduction(bind(library, sample, rng), sample, options, rng)
         return self._keep(sample, library, fit.machine, fit, classes_=sample.partition.classes.copy())
 
@@ -419,5 +430,9 @@ class TSVMMKLClassifier(KernelClassifier):
         options = read_options(TransductionOptions, params, machine=machine, shares=shares)
         library = transductive_library(sample.X) if self.kernels is None else as_library(self.kernels)
         rng = self._rng()
+        by_features = self.class_prior is not None
+        require_machine_memory(
+            owner, library, sample, sample.n_rows, self.dtype, MEMORY_ADVICE, by_features=by_features
+        )
         fit = fit_transduction(bind(library, sample, rng), sample, options, rng)
         return self._keep(sample, library, fit.machine, fit, classes_=sample.partition.classes.copy())

@@ -25,7 +25,7 @@ MAX_MANIFOLD_ROWS = 10_000  # above so many rows the default library has no defo
 MAX_TRANSDUCTIVE_ROWS = 4000  # above so many rows transductive machines rest on landmarks
 MAX_DIRECT_ROWS = 5000  # up to here discriminants take kernels as they are
 NARROW_MULTIPLE = 20.0  # times the usual gamma: narrow kernels of the default for numbers
-N_FEATURES = 2000  # of all kernels of a discriminant together, where there are landmarks
+N_FEATURES = 2000  # of all kernels of a fit together, where there are landmarks
 
 
 def as_library(kernels: Any, default: KernelLibrary | None = None) -> KernelLibrary:
@@ -166,7 +166,12 @@ def discriminant_library(library: KernelLibrary, n_landmarks: int | str | None, 
     """
     if n_landmarks is None or (isinstance(n_landmarks, str) and n_rows <= MAX_DIRECT_ROWS):
         return library
-    n = max(1, N_FEATURES // len(library)) if isinstance(n_landmarks, str) else int(n_landmarks)
+    return landmark_library(library, None if isinstance(n_landmarks, str) else int(n_landmarks))
+
+
+def landmark_library(library: KernelLibrary, n_landmarks: int | None = None) -> KernelLibrary:
+    """Return the library with each kernel replaced by its features of so many landmarks, by default 2000 in all."""
+    n = max(1, N_FEATURES // len(library)) if n_landmarks is None else n_landmarks
     return KernelLibrary(
         [(entry.name, ManifoldKernel(entry.kernel, ratio=0.0, n_landmarks=n)) for entry in library.entries]
     )

@@ -36,6 +36,7 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
+from sklearn import get_config
 
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel, Rows, batches, require_kernel
@@ -47,7 +48,9 @@ from .pointwise import RBF, Precomputed
 from .sharing import bind_once, keep_part, kept_array, once
 
 MAX_EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
-N_LANDMARKS = 1000  # "auto": above, so many rows are drawn
+N_LANDMARKS = 1000  # "auto": above, so many rows are drawn ...
+LANDMARK_SHARE = 0.75  # ... or as many as keep the features of all rows within this share of the working memory ...
+MIN_LANDMARKS = 50  # ... but no fewer
 DEFORMED = "deformed features"
 MANIFOLD_CONSTRAINTS = {
     "n_neighbors": COUNT,
@@ -94,7 +97,8 @@ class ManifoldKernel(Kernel):
         Rows that the base's functions are spanned by, drawn without replacement. None: all rows, which is exact and
         takes memory for an ``n_rows x n_rows`` matrix. Fewer: the base is replaced by its Nystroem approximation;
         memory is ``n_rows x n_landmarks``, and a prediction costs ``n_landmarks`` values of the base kernel.
-        ``"auto"``: all of up to 2000 rows, else 1000.
+        ``"auto"``: all of up to 2000 rows, else 1000; above 100,000 rows as many as keep the features of all rows in
+        three quarters of scikit-learn's ``working_memory``: 100 of a million rows.
 
     See Also
     --------
@@ -188,7 +192,7 @@ class ManifoldKernel(Kernel):
             for p in places:
                 kernel = kernels[p]
                 if kernel.ratio == 0:
-                    bound[p] = BoundManifold(features, Z, np.eye(Z.shape[1]))
+                    bound[p] = BoundManifold(features, Z, None)
                     continue
                 graph = kernel._graph_key(n_candidates)
                 form = (graph, kernel.laplacian, kernel.degree)
@@ -202,7 +206,11 @@ class ManifoldKernel(Kernel):
         return [bound[p] for p in range(len(kernels))]
 
     def _n_candidates(self, n_rows: int) -> int:
-        return count_landmarks(self.n_landmarks, n_rows)
+        n_landmarks = count_landmarks(self.n_landmarks, n_rows)
+        if self.n_landmarks != "auto" or n_rows <= MAX_EXACT_ROWS:
+            return n_landmarks
+        room = int(LANDMARK_SHARE * get_config()["working_memory"] * 2**20 / (8 * n_rows))
+        return min(n_landmarks, max(MIN_LANDMARKS, room))
 
     def _graph_key(self, n_candidates: int) -> tuple[Any, ...]:
         key = (self.metric, self.edge_weights, int(self.n_neighbors))
@@ -287,11 +295,11 @@ class BoundManifold(BoundKernel):
         Shared by all kernels that deform the same base.
     Z : ndarray of shape (n_rows, n_anchors)
         The features of the bound rows; shared likewise.
-    root : ndarray of shape (n_anchors, n_anchors)
-        Lower triangular :math:`C` with :math:`C C^\top = I + r Z^\top M Z`.
+    root : ndarray of shape (n_anchors, n_anchors) or None
+        Lower triangular :math:`C` with :math:`C C^\top = I + r Z^\top M Z`; None where nothing is deformed.
     """
 
-    def __init__(self, features: AnchorFeatures, Z: np.ndarray, root: np.ndarray):
+    def __init__(self, features: AnchorFeatures, Z: np.ndarray, root: np.ndarray | None):
         self.features = features
         self.Z = Z
         self.root = root
@@ -307,10 +315,12 @@ class BoundManifold(BoundKernel):
 
     def _deformed(self) -> np.ndarray | None:
         """Return the deformed features of all rows, shape (n_rows, n_anchors), where fits share them."""
+        if self.root is None:
+            return self.Z
         return kept_array(DEFORMED, self, self.Z.size, lambda: self._deform(self.Z))
 
     def _deform(self, Z: np.ndarray) -> np.ndarray:
-        return solve_lower(self.root, Z.T).T
+        return Z if self.root is None else solve_lower(self.root, Z.T).T
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Return inner products of the deformed features of new rows and of bound rows."""
@@ -343,16 +353,15 @@ class BoundManifold(BoundKernel):
 
     def factor(self) -> np.ndarray | None:
         """Return the deformed features where they are at most half as many as the rows."""
-        if self.rank is None:
-            return None
+        if self.rank is None or self.root is None:
+            return None if self.rank is None else self.Z
         kept = self._deformed()
         return self._deform(self.Z) if kept is None else kept.copy()
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray]:
         """Return the base at the anchors, and the coefficients there that give the same function."""
         kept = self._deformed()
-        half = solve_lower(self.root, self.Z.T @ coef) if kept is None else kept.T @ coef
-        smooth = solve_lower(self.root, half, transposed=True)
+        smooth = self._smooth(self.Z.T @ coef) if kept is None else self._turn_back(kept.T @ coef)
         return self.features.base, solve_lower(self.features.root, smooth, transposed=True)
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
@@ -375,7 +384,10 @@ class BoundManifold(BoundKernel):
         return left @ self._smooth(right.T)
 
     def _smooth(self, B: np.ndarray) -> np.ndarray:
-        return solve_lower(self.root, solve_lower(self.root, B), transposed=True)
+        return B if self.root is None else self._turn_back(solve_lower(self.root, B))
+
+    def _turn_back(self, B: np.ndarray) -> np.ndarray:
+        return B if self.root is None else solve_lower(self.root, B, transposed=True)
 
     def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
         half = self._deform(Z)
