@@ -70,16 +70,17 @@ def main():
         return compare(n_bytes, *others)
 
     memory.require_memory = record
-    outcome, started = "fitted", time.perf_counter()
+    outcome, started, used = "fitted", time.perf_counter(), time.process_time()
     try:
         estimator.fit(X, y)
     except MemoryError as error:
         outcome = "refused" if str(error).endswith(".") else "out of memory"
         print(error, file=sys.stderr)
-    seconds = time.perf_counter() - started
+    seconds, processor = time.perf_counter() - started, time.process_time() - used
     growth = max(0, peak_bytes() - baseline)
-    result = {"estimator": name, "rows": n_rows, "outcome": outcome, "seconds": round(seconds, 1)}
-    print(json.dumps({**result, "growth": growth, "estimate": max(estimates, default=None)}))
+    result = {"estimator": name, "rows": n_rows, "outcome": outcome, "seconds": round(seconds, 2)}
+    result |= {"processor_seconds": round(processor, 2), "growth": growth, "estimate": max(estimates, default=None)}
+    print(json.dumps(result))
 
 
 if __name__ == "__main__":

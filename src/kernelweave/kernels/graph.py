@@ -32,11 +32,12 @@ from sklearn.neighbors import NearestNeighbors
 
 from .bandwidth import far_columns, shift_columns
 from .base import ALL, BoundKernel, batches
+from .near_rows import find_near_rows
 from .sharing import kept_block
 
 METRICS = ("euclidean", "cosine")
 EDGE_WEIGHTS = ("gaussian", "binary", "self_tuning")
-MAX_EXACT_ROWS = 100_000  # above, the neighbours are approximate if pynndescent is installed
+MAX_EXACT_ROWS = 100_000  # above, the neighbours are approximate; those of sparse rows if pynndescent is installed
 CACHE_BYTES = 2**22  # of the columns that the Laplacian is applied to at a time: twice as fast as all at n = 20,000
 
 
@@ -60,7 +61,8 @@ def neighbor_graph(
         ``"cosine"`` is the chord between rows of length one, sqrt(2 - 2 cos); a row of zeros stays at the origin.
     edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
     rng : numpy.random.Generator, optional
-        Used only above ``MAX_EXACT_ROWS`` rows, where neighbours are approximate if pynndescent is installed.
+        Used only above ``MAX_EXACT_ROWS`` rows, where neighbours are approximate; those of sparse rows if pynndescent
+        is installed.
 
     Returns
     -------
@@ -217,6 +219,8 @@ def _find_nearest(points: Any, n_neighbors: int, rng: np.random.Generator | None
     n_rows = points.shape[0]
     if n_neighbors < 1:
         return np.empty((n_rows, 0), dtype=np.intp)
+    if n_rows > MAX_EXACT_ROWS and not sparse.issparse(points):
+        return find_near_rows(points, n_neighbors, np.random.default_rng(0) if rng is None else rng)
     if n_rows > MAX_EXACT_ROWS and (neighbors := _find_nearest_approximately(points, n_neighbors, rng)) is not None:
         return neighbors
     search = NearestNeighbors(n_neighbors=n_neighbors).fit(points)

@@ -28,10 +28,14 @@ from .sample import Sample
 
 MEMORY_SHARE = 0.8  # of the memory that is free, or of the machine's, that a fit may take
 FLOAT = 8  # bytes
-BLOCKS = 4  # of kernel values at a time: the values, what they are computed from, and what is computed from them
+BLOCKS = 2  # of kernel values at a time: the values, and what is computed from them
 EDGE_BYTES = 90  # of a graph, for each neighbour of a row, while it is made
+SEARCH_VALUES = 300  # distances of a row that are in memory at a time while its neighbours are looked for
 KEPT_EDGE_BYTES = 24  # ... and of it, as the matrix of both directions, and of its Laplacian
+JOINED_COPIES = 4  # of a matrix of all pairs of rows, that an elimination has in memory
 SQUARE_COPIES = 3  # of a matrix of all rows that are in memory at a time
+ROW_VECTORS = 40  # of numbers of all rows, that solvers and predictions have
+MAX_SUPPORT = 4000  # columns of a kernel that a prediction of all rows evaluates at a time
 ROW_COPIES = 3  # of the rows, where kernels or graphs compute with rows that are moved or scaled
 CONTROL_GROUP = Path("/sys/fs/cgroup")
 MEMINFO = Path("/proc/meminfo")
@@ -152,14 +156,44 @@ def require_machine_memory(
     recipes = [entry.kernel for entry in library.entries]
     n_features = sample.X.shape[1]
     ranks = [recipe_rank(recipe, sample.n_rows, n_features) for recipe in recipes]
-    n_bytes = binding_bytes(recipes, sample.n_rows, n_features) + stack_bytes(
-        n_rows, ranks, dtype, by_features=by_features
+    n_bytes = (
+        binding_bytes(recipes, sample.n_rows, n_features)
+        + stack_bytes(n_rows, ranks, dtype, by_features=by_features)
+        + block_bytes(sample.n_rows, min(n_rows, MAX_SUPPORT))
+        + FLOAT * ROW_VECTORS * float(sample.n_rows)
     )
     require_memory(
         n_bytes,
         f"{owner} needs {len(ranks)} kernels of {sample.n_rows:,} rows, {n_rows:,} of them in its machines",
         f'Use fewer kernels or rows, dtype="float32", or {advice}.',
     )
+
+
+def require_graph_memory(owner: str, n_rows: int, n_features: int, n_neighbors: int | None) -> None:
+    """Refuse to spread labels over a graph of more rows than fit into the memory.
+
+    ``n_neighbors``: of each row; None where a kernel joins all pairs.
+    """
+    if n_neighbors is None:
+        require_memory(
+            FLOAT * JOINED_COPIES * float(n_rows) ** 2,
+            f"{owner} joins all pairs of {n_rows:,} rows where a kernel is given",
+            "Pass kernel=None for the graph of nearest neighbours, or fewer rows.",
+        )
+        return
+    edges = float(n_rows) * min(n_neighbors, n_rows)
+    require_memory(
+        graph_bytes(n_rows, n_features, n_neighbors) + KEPT_EDGE_BYTES * edges,
+        f"{owner} joins {n_rows:,} rows with {n_neighbors} neighbours each",
+        "Pass fewer rows or a smaller n_neighbors.",
+    )
+
+
+def graph_bytes(n_rows: int, n_features: int, n_neighbors: int) -> float:
+    """Return the bytes that the graph of nearest neighbours takes while it is made."""
+    edges = float(n_rows) * min(n_neighbors, n_rows)
+    blocks = block_bytes(n_rows, SEARCH_VALUES)
+    return EDGE_BYTES * edges + ROW_COPIES * FLOAT * float(n_rows * n_features) + blocks
 
 
 def stack_bytes(n_rows: int, ranks: Sequence[int | None], dtype: str, *, by_features: bool) -> float:
@@ -190,7 +224,7 @@ def binding_bytes(recipes: Iterable[Kernel], n_rows: int, n_features: int) -> fl
     n_features : int
     """
     kept: dict[object, float] = {}
-    for_a_while = [block_bytes(n_rows, n_rows), ROW_COPIES * FLOAT * float(n_rows * n_features)]
+    for_a_while = [ROW_COPIES * FLOAT * float(n_rows * n_features)]
     for recipe in recipes:
         for part in _walk(recipe):
             _add_parts(part, n_rows, n_features, kept, for_a_while)
@@ -243,7 +277,7 @@ def _add_parts(
         if recipe.ratio > 0:
             edges = float(n_rows) * min(int(recipe.n_neighbors), n_rows)
             kept["graph", recipe._graph_key(n_anchors)] = KEPT_EDGE_BYTES * edges
-            for_a_while.append(EDGE_BYTES * edges + ROW_COPIES * FLOAT * float(n_rows * n_features))
+            for_a_while.append(graph_bytes(n_rows, n_features, int(recipe.n_neighbors)))
             for_a_while.append(features + 2 * KEPT_EDGE_BYTES * edges + square)
     elif isinstance(recipe, SpectralKernel):
         n_landmarks = count_landmarks(recipe.n_landmarks, n_rows)
