@@ -12,7 +12,14 @@ from scipy.spatial.distance import cdist
 
 from kernelweave import RBF, FromCallable, Linear
 from kernelweave.kernels import graph
-from kernelweave.kernels.graph import EDGE_WEIGHTS, kernel_neighbor_graph, laplacian, neighbor_graph, power_form
+from kernelweave.kernels.graph import (
+    EDGE_WEIGHTS,
+    feature_neighbor_graph,
+    kernel_neighbor_graph,
+    laplacian,
+    neighbor_graph,
+    power_form,
+)
 
 N_ROWS = 40
 CONTAINERS = [np.asarray, np.asfortranarray, sparse.csr_matrix, sparse.csr_array]
@@ -298,6 +305,13 @@ def test_without_it_the_search_among_sparse_rows_is_exact(monkeypatch, X):
     monkeypatch.setitem(sys.modules, "pynndescent", None)
     monkeypatch.setattr(graph, "MAX_EXACT_ROWS", 10)
     np.testing.assert_array_equal(neighbor_graph(rows, 4).toarray(), expected.toarray())
+
+
+def test_near_rows_of_features_are_joined_as_those_of_their_kernel(X):
+    found = feature_neighbor_graph(X, 4, "gaussian", np.random.default_rng(0))
+    kernel = Linear().bind(X, np.random.default_rng(0))
+    expected = kernel_neighbor_graph(kernel, 4, "gaussian")  # all rows are in one leaf: nothing is missed
+    np.testing.assert_allclose(found.toarray(), expected.toarray(), atol=1e-6)  # the lengths cancel in the latter
 
 
 # The Laplacian and its powers

@@ -115,6 +115,23 @@ def kernel_neighbor_graph(kernel: BoundKernel, n_neighbors: int, edge_weights: s
     return _weigh_edges(first, second, shortest, place, edge_weights)
 
 
+def feature_neighbor_graph(
+    Z: np.ndarray, n_neighbors: int, edge_weights: str, rng: np.random.Generator
+) -> sparse.csr_array:
+    """Return the graph of near rows of features, whose inner products are a kernel: approximate, in memory as ``Z`` is.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_rows, n_features)
+    n_neighbors : int
+    edge_weights : {"gaussian", "binary", "self_tuning"}
+    rng : numpy.random.Generator
+    """
+    neighbors = find_near_rows(Z, min(int(n_neighbors), len(Z) - 1), rng)
+    first, second, place = _list_edges(neighbors)
+    return _weigh_edges(first, second, _measure_edges(Z, first, second), place, edge_weights)
+
+
 def laplacian(W: sparse.csr_array, normalized: bool = True) -> sparse.csr_array:
     r"""Return :math:`I - D^{-1/2} W D^{-1/2}`, or :math:`D - W`; positive semi-definite.
 

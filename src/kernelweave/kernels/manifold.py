@@ -41,7 +41,14 @@ from sklearn import get_config
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel, Rows, batches, require_kernel
 from .checks import as_floats
-from .graph import EDGE_WEIGHTS, METRICS, kernel_neighbor_graph, neighbor_graph, power_form
+from .graph import (
+    EDGE_WEIGHTS,
+    METRICS,
+    feature_neighbor_graph,
+    kernel_neighbor_graph,
+    neighbor_graph,
+    power_form,
+)
 from .graph import laplacian as graph_laplacian
 from .nystroem import AnchorFeatures, anchored, solve_lower
 from .pointwise import RBF, Precomputed
@@ -50,6 +57,7 @@ from .sharing import bind_once, keep_part, kept_array, once
 MAX_EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
 N_LANDMARKS = 1000  # "auto": above, so many rows are drawn ...
 LANDMARK_SHARE = 0.75  # ... or as many as keep the features of all rows within this share of the working memory ...
+MAX_PAIRED_ROWS = 20_000  # above, distances in the kernel's feature space are those of the landmarks' features
 MIN_LANDMARKS = 50  # ... but no fewer
 DEFORMED = "deformed features"
 MANIFOLD_CONSTRAINTS = {
@@ -87,7 +95,8 @@ class ManifoldKernel(Kernel):
         Nystroem approximation where there are landmarks.
     metric : {"euclidean", "cosine", "kernel"}, default="euclidean"
         Distance between rows: Euclidean, Euclidean after scaling rows to length one, or that in the feature space of
-        ``base``. The last evaluates all pairs of rows; use it for :class:`Precomputed` bases.
+        ``base``. The last evaluates all pairs of rows; use it for :class:`Precomputed` bases. With landmarks and more
+        than 20,000 rows it finds near rows, not always the nearest, by the features of the landmarks.
     edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
         Weights of the edges: ``exp(-d^2 / (2 t^2))`` with ``t`` the mean length of an edge, 1, or
         ``exp(-d^2 / (t_i t_j))`` with ``t_i`` the distance of row ``i`` to its last neighbour.
@@ -198,7 +207,7 @@ class ManifoldKernel(Kernel):
                 form = (graph, kernel.laplacian, kernel.degree)
                 if graph not in graphs:
                     of = base if kernel.metric == "kernel" else X
-                    graphs[graph] = once(("graph", graph), of, partial(kernel._graph, X, base), rng)
+                    graphs[graph] = once(("graph", graph), of, partial(kernel._graph, X, base, Z), rng)
                 if form not in forms:
                     L = graph_laplacian(graphs[graph], kernel.laplacian == "normalized")
                     forms[form] = power_form(L, Z, kernel.degree) / size
@@ -216,7 +225,9 @@ class ManifoldKernel(Kernel):
         key = (self.metric, self.edge_weights, int(self.n_neighbors))
         return (*key, self.base, n_candidates) if self.metric == "kernel" else key  # then it is that of one bound base
 
-    def _graph(self, X: Any, base: BoundKernel, rng: np.random.Generator) -> Any:
+    def _graph(self, X: Any, base: BoundKernel, Z: np.ndarray, rng: np.random.Generator) -> Any:
+        if self.metric == "kernel" and len(Z) > MAX_PAIRED_ROWS and self._n_candidates(len(Z)) < len(Z):
+            return feature_neighbor_graph(Z, self.n_neighbors, self.edge_weights, rng)
         if self.metric == "kernel":
             return kernel_neighbor_graph(base, self.n_neighbors, self.edge_weights)
         return neighbor_graph(as_floats(X, self), self.n_neighbors, self.metric, self.edge_weights, rng)

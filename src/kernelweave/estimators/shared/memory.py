@@ -20,7 +20,7 @@ from ...kernels.bound_library import BoundLibrary
 from ...kernels.cluster import SpectralKernel
 from ...kernels.forest import ForestKernel
 from ...kernels.library import KernelLibrary
-from ...kernels.manifold import ManifoldKernel, count_landmarks
+from ...kernels.manifold import MAX_PAIRED_ROWS, ManifoldKernel, count_landmarks
 from ...kernels.pointwise import Linear
 from ...kernels.wrappers import OnColumns, Preprocessed
 from ...solvers.machines.kernel_stack import MAX_DENSE_POINTS
@@ -28,8 +28,13 @@ from .sample import Sample
 
 MEMORY_SHARE = 0.8  # of the memory that is free, or of the machine's, that a fit may take
 FLOAT = 8  # bytes
-BLOCKS = 2  # of kernel values at a time: the values, and what is computed from them
+# Blocks of kernel values that are in memory at a time: the values, what they are made of, and what is made of them;
+# with the width that the working memory is divided by where they are cut.
+PREDICTION_COPIES = 3
+ANCHOR_COPIES, ANCHOR_WIDTH = 5, 2
+PAIR_COPIES, PAIR_WIDTH = 7, 4
 EDGE_BYTES = 90  # of a graph, for each neighbour of a row, while it is made
+SEARCH_COPIES = 2
 SEARCH_VALUES = 300  # distances of a row that are in memory at a time while its neighbours are looked for
 KEPT_EDGE_BYTES = 24  # ... and of it, as the matrix of both directions, and of its Laplacian
 JOINED_COPIES = 4  # of a matrix of all pairs of rows, that an elimination has in memory
@@ -192,7 +197,7 @@ def require_graph_memory(owner: str, n_rows: int, n_features: int, n_neighbors: 
 def graph_bytes(n_rows: int, n_features: int, n_neighbors: int) -> float:
     """Return the bytes that the graph of nearest neighbours takes while it is made."""
     edges = float(n_rows) * min(n_neighbors, n_rows)
-    blocks = block_bytes(n_rows, SEARCH_VALUES)
+    blocks = block_bytes(n_rows, SEARCH_VALUES, SEARCH_COPIES)
     return EDGE_BYTES * edges + ROW_COPIES * FLOAT * float(n_rows * n_features) + blocks
 
 
@@ -231,10 +236,13 @@ def binding_bytes(recipes: Iterable[Kernel], n_rows: int, n_features: int) -> fl
     return sum(kept.values()) + max(for_a_while)
 
 
-def block_bytes(n_rows: int, n_columns: int) -> float:
-    """Return the bytes of blocks of so many rows and columns in all, which the working memory bounds."""
-    bounded = BLOCK_SHARE * get_config()["working_memory"] * 2**20
-    return BLOCKS * min(float(bounded), FLOAT * float(n_rows) * n_columns)
+def block_bytes(n_rows: int, n_columns: int, copies: float = PREDICTION_COPIES, width: int = 1) -> float:
+    """Return the bytes of blocks of so many rows and columns in all, which the working memory bounds.
+
+    ``copies`` of a block are in memory at a time; its size is bounded as if it were so many times as wide.
+    """
+    bounded = BLOCK_SHARE * get_config()["working_memory"] * 2**20 / width
+    return copies * min(float(bounded), FLOAT * float(n_rows) * n_columns)
 
 
 def recipe_rank(recipe: Kernel, n_rows: int, n_features: int) -> int | None:
@@ -273,11 +281,15 @@ def _add_parts(
         features = FLOAT * float(n_rows) * n_anchors
         square = SQUARE_COPIES * FLOAT * float(n_anchors) ** 2
         kept["anchors", recipe.base, n_anchors] = features
-        for_a_while.append(square + block_bytes(n_rows, n_anchors))
+        for_a_while.append(square + block_bytes(n_rows, n_anchors, ANCHOR_COPIES, ANCHOR_WIDTH))
         if recipe.ratio > 0:
             edges = float(n_rows) * min(int(recipe.n_neighbors), n_rows)
             kept["graph", recipe._graph_key(n_anchors)] = KEPT_EDGE_BYTES * edges
             for_a_while.append(graph_bytes(n_rows, n_features, int(recipe.n_neighbors)))
+            if recipe.metric == "kernel" and n_rows <= MAX_PAIRED_ROWS:
+                for_a_while.append(block_bytes(n_rows, n_rows, PAIR_COPIES, PAIR_WIDTH))
+            elif recipe.metric == "kernel":
+                for_a_while.append(graph_bytes(n_rows, n_anchors, int(recipe.n_neighbors)))
             for_a_while.append(features + 2 * KEPT_EDGE_BYTES * edges + square)
     elif isinstance(recipe, SpectralKernel):
         n_landmarks = count_landmarks(recipe.n_landmarks, n_rows)
