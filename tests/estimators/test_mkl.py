@@ -16,9 +16,15 @@ from kernelweave import (
     KernelLibrary,
     Linear,
     MKLClassifier,
+    MKLRegressor,
+    OnColumns,
     Sigmoid,
     one_kernel_per_group,
 )
+from kernelweave.estimators.shared import machine
+from kernelweave.kernels import defaults
+from kernelweave.solvers.machines import kernel_stack, weighted_svm
+from kernelweave.solvers.machines.kernel_stack import KernelStack
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(), Linear()]
