@@ -252,7 +252,8 @@ class TSVMMKLClassifier(KernelClassifier):
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library, of positive semi-definite kernels. None: an RBF kernel and four mild deformations of it (20 and 50
         neighbours, degrees 2 and 5, ratio 1); where ``X`` is sparse a linear one, with cosine neighbours. Above 4000
-        rows all use 1000 landmarks, and no matrix of all rows is formed.
+        rows all use landmarks as :class:`ManifoldKernel` does, and no matrix of all rows is formed; above 200,000 rows
+        there are no deformed ones, whose graphs would take gigabytes.
     norm : float, default=1.5
         The p of :math:`\|w\|_p \le 1`. Above 1 no weight is zero. 1, as in the paper: they sum to one, and one kernel
         tends to get all the weight, the most deformed rather than the most accurate one.

@@ -23,6 +23,7 @@ from .wrappers import Preprocessed
 
 MAX_MANIFOLD_ROWS = 10_000  # above so many rows the default library has no deformed kernels: for 20,000, four take 16 s
 MAX_TRANSDUCTIVE_ROWS = 4000  # above so many rows transductive machines rest on landmarks
+MAX_DEFORMED_TRANSDUCTIVE_ROWS = 200_000  # above, graphs of 50 neighbours and features of five kernels are too large
 MAX_DIRECT_ROWS = 5000  # up to here discriminants take kernels as they are
 NARROW_MULTIPLE = 20.0  # times the usual gamma: narrow kernels of the default for numbers
 N_FEATURES = 2000  # of all kernels of a fit together, where there are landmarks
@@ -106,7 +107,9 @@ def design_kernels(X: Any) -> DesignKernels:
 
 
 def transductive_library(X: Any) -> KernelLibrary:
-    """Return the library of transductive machines: one kernel and mild deformations of it."""
+    """Return the library of transductive machines: one kernel and, up to 200,000 rows, mild deformations of it."""
+    if X.shape[0] > MAX_DEFORMED_TRANSDUCTIVE_ROWS:
+        return KernelLibrary([landmark_kernel(X)])
     deformed = manifold_family(single_kernel(X), metric=neighbor_metric("auto", None, X))
     return KernelLibrary([landmark_kernel(X), *deformed])
 
