@@ -181,10 +181,10 @@ class ManifoldKernel(Kernel):
         bound: dict[int, BoundKernel] = {}
         families: dict[tuple[Kernel, int], list[int]] = {}
         for p, kernel in enumerate(kernels):
-            if kernel.ratio == 0 and kernel._n_candidates(X.shape[0]) == X.shape[0]:
+            if kernel.ratio == 0 and kernel.count_anchors(X.shape[0]) == X.shape[0]:
                 bound[p] = bind_once(kernel.base, X, rngs[p], sample_weight)
             else:
-                families.setdefault((kernel.base, kernel._n_candidates(X.shape[0])), []).append(p)
+                families.setdefault((kernel.base, kernel.count_anchors(X.shape[0])), []).append(p)
         if families and X.dtype == np.float32:
             X = once(
                 "double precision", X, lambda _: X.astype(np.float64)
@@ -203,7 +203,7 @@ class ManifoldKernel(Kernel):
                 if kernel.ratio == 0:
                     bound[p] = BoundManifold(features, Z, None)
                     continue
-                graph = kernel._graph_key(n_candidates)
+                graph = kernel.graph_key(n_candidates)
                 form = (graph, kernel.laplacian, kernel.degree)
                 if graph not in graphs:
                     of = base if kernel.metric == "kernel" else X
@@ -214,19 +214,21 @@ class ManifoldKernel(Kernel):
                 bound[p] = BoundManifold(features, Z, _factor_deformation(forms[form], kernel))
         return [bound[p] for p in range(len(kernels))]
 
-    def _n_candidates(self, n_rows: int) -> int:
+    def count_anchors(self, n_rows: int) -> int:
+        """Return how many rows span the functions of the base, of so many that the kernel is tied to."""
         n_landmarks = count_landmarks(self.n_landmarks, n_rows)
         if self.n_landmarks != "auto" or n_rows <= MAX_EXACT_ROWS:
             return n_landmarks
         room = int(LANDMARK_SHARE * get_config()["working_memory"] * 2**20 / (8 * n_rows))
         return min(n_landmarks, max(MIN_LANDMARKS, room))
 
-    def _graph_key(self, n_candidates: int) -> tuple[Any, ...]:
+    def graph_key(self, n_candidates: int) -> tuple[Any, ...]:
+        """Return what graphs of neighbours have in common where they are the same one."""
         key = (self.metric, self.edge_weights, int(self.n_neighbors))
         return (*key, self.base, n_candidates) if self.metric == "kernel" else key  # then it is that of one bound base
 
     def _graph(self, X: Any, base: BoundKernel, Z: np.ndarray, rng: np.random.Generator) -> Any:
-        if self.metric == "kernel" and len(Z) > MAX_PAIRED_ROWS and self._n_candidates(len(Z)) < len(Z):
+        if self.metric == "kernel" and len(Z) > MAX_PAIRED_ROWS and self.count_anchors(len(Z)) < len(Z):
             return feature_neighbor_graph(Z, self.n_neighbors, self.edge_weights, rng)
         if self.metric == "kernel":
             return kernel_neighbor_graph(base, self.n_neighbors, self.edge_weights)

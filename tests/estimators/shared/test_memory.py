@@ -166,7 +166,7 @@ def test_the_limits_of_control_groups_and_of_the_process_are_known(tmp_path, mon
 
 def test_landmarks_of_many_rows_keep_to_the_working_memory():
     kernel = ManifoldKernel(RBF())
-    assert [kernel._n_candidates(n) for n in (2000, 2001, 100_000, 1_000_000, 10**8)] == [2000, 1000, 1000, 100, 50]
+    assert [kernel.count_anchors(n) for n in (2000, 2001, 100_000, 1_000_000, 10**8)] == [2000, 1000, 1000, 100, 50]
     with config_context(working_memory=2048):
-        assert kernel._n_candidates(1_000_000) == 201
-    assert kernel.replace(n_landmarks=700)._n_candidates(1_000_000) == 700
+        assert kernel.count_anchors(1_000_000) == 201
+    assert kernel.replace(n_landmarks=700).count_anchors(1_000_000) == 700

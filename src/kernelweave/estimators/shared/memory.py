@@ -231,7 +231,7 @@ def binding_bytes(recipes: Iterable[Kernel], n_rows: int, n_features: int) -> fl
     kept: dict[object, float] = {}
     for_a_while = [ROW_COPIES * FLOAT * float(n_rows * n_features)]
     for recipe in recipes:
-        for part in _walk(recipe):
+        for part in recipe.walk():
             _add_parts(part, n_rows, n_features, kept, for_a_while)
     return sum(kept.values()) + max(for_a_while)
 
@@ -248,7 +248,7 @@ def block_bytes(n_rows: int, n_columns: int, copies: float = PREDICTION_COPIES, 
 def recipe_rank(recipe: Kernel, n_rows: int, n_features: int) -> int | None:
     """Return how many features give a kernel of so many rows; None where it is a matrix of all pairs."""
     if isinstance(recipe, ManifoldKernel):
-        rank = recipe._n_candidates(n_rows)
+        rank = recipe.count_anchors(n_rows)
         if rank == n_rows and recipe.ratio == 0:
             return recipe_rank(recipe.base, n_rows, n_features)
     elif isinstance(recipe, SpectralKernel):
@@ -262,20 +262,12 @@ def recipe_rank(recipe: Kernel, n_rows: int, n_features: int) -> int | None:
     return rank if 2 * rank <= n_rows else None
 
 
-def _walk(recipe: Kernel) -> Iterator[Kernel]:
-    """Give a recipe and all that are nested in it."""
-    yield recipe
-    for child in recipe._children().values():
-        if isinstance(child, Kernel):
-            yield from _walk(child)
-
-
 def _add_parts(
     recipe: Kernel, n_rows: int, n_features: int, kept: dict[object, float], for_a_while: list[float]
 ) -> None:
     """Add what one recipe keeps, by what it is, since kernels share it, and what it takes for a while."""
     if isinstance(recipe, ManifoldKernel):
-        n_anchors = recipe._n_candidates(n_rows)
+        n_anchors = recipe.count_anchors(n_rows)
         if n_anchors == n_rows and recipe.ratio == 0:
             return
         features = FLOAT * float(n_rows) * n_anchors
@@ -284,7 +276,7 @@ def _add_parts(
         for_a_while.append(square + block_bytes(n_rows, n_anchors, ANCHOR_COPIES, ANCHOR_WIDTH))
         if recipe.ratio > 0:
             edges = float(n_rows) * min(int(recipe.n_neighbors), n_rows)
-            kept["graph", recipe._graph_key(n_anchors)] = KEPT_EDGE_BYTES * edges
+            kept["graph", recipe.graph_key(n_anchors)] = KEPT_EDGE_BYTES * edges
             for_a_while.append(graph_bytes(n_rows, n_features, int(recipe.n_neighbors)))
             if recipe.metric == "kernel" and n_rows <= MAX_PAIRED_ROWS:
                 for_a_while.append(block_bytes(n_rows, n_rows, PAIR_COPIES, PAIR_WIDTH))
