@@ -215,7 +215,18 @@ class ManifoldKernel(Kernel):
         return [bound[p] for p in range(len(kernels))]
 
     def count_anchors(self, n_rows: int) -> int:
-        """Return how many rows span the functions of the base, of so many that the kernel is tied to."""
+        """Return how many rows span the functions of the base.
+
+        Parameters
+        ----------
+        n_rows : int
+            That the kernel is tied to.
+
+        Returns
+        -------
+        int
+            At most ``n_rows``.
+        """
         n_landmarks = count_landmarks(self.n_landmarks, n_rows)
         if self.n_landmarks != "auto" or n_rows <= MAX_EXACT_ROWS:
             return n_landmarks
@@ -223,7 +234,18 @@ class ManifoldKernel(Kernel):
         return min(n_landmarks, max(MIN_LANDMARKS, room))
 
     def graph_key(self, n_candidates: int) -> tuple[Any, ...]:
-        """Return what graphs of neighbours have in common where they are the same one."""
+        """Return what kernels whose graph of neighbours is the same one have in common.
+
+        Parameters
+        ----------
+        n_candidates : int
+            Rows that span the functions of the base.
+
+        Returns
+        -------
+        tuple
+            Equal for equal graphs of the same rows.
+        """
         key = (self.metric, self.edge_weights, int(self.n_neighbors))
         return (*key, self.base, n_candidates) if self.metric == "kernel" else key  # then it is that of one bound base
 
