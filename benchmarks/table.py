@@ -138,6 +138,11 @@ ENTRIES = (
         lambda found: "see the page",
     ),
     Entry(
+        "memory",
+        "the estimate of memory before a fit and its peak",
+        lambda found: f"largest peak {re.findall(r'200 MB: ([0-9.]+);', found.page)[0]} of the estimate",
+    ),
+    Entry(
         "mkl",
         "multiple kernel learning: Newton on the weights against first-order methods",
         lambda found: f"projected gradient {found.range(r'ms, [0-9]+ [|] ([0-9.]+)x')}",
