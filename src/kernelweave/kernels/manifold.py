@@ -41,14 +41,7 @@ from sklearn import get_config
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel, Rows, batches, require_kernel
 from .checks import as_floats
-from .graph import (
-    EDGE_WEIGHTS,
-    METRICS,
-    feature_neighbor_graph,
-    kernel_neighbor_graph,
-    neighbor_graph,
-    power_form,
-)
+from .graph import EDGE_WEIGHTS, METRICS, feature_neighbor_graph, kernel_neighbor_graph, neighbor_graph, power_form
 from .graph import laplacian as graph_laplacian
 from .nystroem import AnchorFeatures, anchored, solve_lower
 from .pointwise import RBF, Precomputed
