@@ -317,4 +317,5 @@ def test_more_rows_than_fit_the_memory_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "MEMORY_SHARE", 1e-12)
     with pytest.raises(MemoryError, match=r"HarmonicClassifier joins all pairs of 80 rows .* Pass kernel=None"):
         HarmonicClassifier(kernel=RBF()).fit(X0, Y0)
-    HarmonicClassifier().fit(X0, Y0)
+    with pytest.raises(MemoryError, match=r"joins 80 rows with 5 neighbours each, .* fewer rows or a smaller n_neigh"):
+        HarmonicClassifier().fit(X0, Y0)

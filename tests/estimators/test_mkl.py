@@ -16,9 +16,15 @@ from kernelweave import (
     KernelLibrary,
     Linear,
     MKLClassifier,
+    MKLRegressor,
+    OnColumns,
     Sigmoid,
     one_kernel_per_group,
 )
+from kernelweave.estimators.shared import machine
+from kernelweave.kernels import defaults
+from kernelweave.solvers.machines import kernel_stack, weighted_svm
+from kernelweave.solvers.machines.kernel_stack import KernelStack
 from kernelweave.solvers.result import Status
 
 PAIR = [RBF(), Linear()]
@@ -357,3 +363,54 @@ def test_missing_numbers_are_filled_in():
     model = learned_regressor(PAIR).fit(X, y)
     np.testing.assert_array_equal(model.transduction_[:40], truth[:40])
     np.testing.assert_allclose(model.transduction_[40:], model.predict(X[40:]))
+
+
+# Landmarks
+
+
+def test_landmarks_that_span_a_kernel_change_nothing(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=300) > 0, "b", "a")
+    kernels = [OnColumns(Linear(), [0]), OnColumns(Linear(), [1, 2])]
+    exact = MKLClassifier(kernels, C=1.0, weighting="learned", tol=1e-6).fit(X, y)
+    for module in (kernel_stack, weighted_svm):
+        monkeypatch.setattr(module, "MAX_DENSE_POINTS", 100)
+    monkeypatch.setattr(KernelStack, "combine", None)  # no matrix of all rows is formed
+    found = MKLClassifier(kernels, C=1.0, weighting="learned", n_landmarks=20, tol=1e-6, random_state=0).fit(X, y)
+    assert found.certificate_.scope == "the features of 20 landmarks of each kernel"
+    assert found.certificate_.relative <= 1e-6
+    assert found.objective_ == pytest.approx(exact.objective_, rel=2e-6)  # the gaps of both
+    np.testing.assert_allclose(found.decision_function(X), exact.decision_function(X), atol=2e-2)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_many_rows_take_landmarks_by_themselves(dtype, monkeypatch):
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(400, 4))
+    y = (np.abs(X[:, 0]) > 0.7).astype(int)
+    kernels = [("first", OnColumns(RBF(), [0, 1])), ("other", OnColumns(RBF(), [2, 3]))]
+    settings = {"C": 10.0, "weighting": "learned", "dtype": dtype, "random_state": 0}
+    plain = MKLClassifier(kernels, **settings).fit(X, y)
+    assert plain.library_.entries[0].kernel == kernels[0][1]
+    assert plain.certificate_.scope == ""
+    monkeypatch.setattr(machine, "MAX_DENSE_POINTS", 100)
+    monkeypatch.setattr(machine, "MAX_DIRECT_ROWS", 399)
+    monkeypatch.setattr(defaults, "N_FEATURES", 60)
+    found = MKLClassifier(kernels, **settings).fit(X, y)
+    assert [entry.kernel.n_landmarks for entry in found.library_.entries] == [30, 30]
+    assert found.library_.names == ("first", "other")
+    assert found.certificate_.kind == "duality gap"
+    assert found.weights_[0] > 0.9
+    assert np.mean(found.predict(X) == y) > 0.97
+    asked = MKLClassifier(kernels, n_landmarks=None, **settings).fit(X, y)
+    assert asked.objective_ == pytest.approx(plain.objective_)
+    monkeypatch.setattr(machine, "MAX_DIRECT_ROWS", 400)
+    monkeypatch.setattr(machine, "fits_machine", lambda n_bytes: False)  # kernels larger than the memory, too
+    assert MKLClassifier(kernels, **settings).fit(X, y).objective_ == pytest.approx(found.objective_)
+
+
+def test_a_regression_takes_landmarks_too():
+    X = np.random.default_rng(2).uniform(0, 6, size=(300, 1))
+    model = MKLRegressor([RBF(4.0), RBF(0.5)], C=10.0, epsilon=0.05, n_landmarks=30, random_state=0)
+    assert model.fit(X, np.sin(X[:, 0])).score(X, np.sin(X[:, 0])) > 0.98

@@ -25,6 +25,7 @@ from kernelweave.kernels.defaults import (
     given_kernel,
     given_library,
     landmark_kernel,
+    landmark_library,
     mixture_library,
     neighbor_metric,
     novelty_library,
@@ -98,6 +99,15 @@ def test_transductive_machines_have_an_rbf_kernel_and_deformations_of_it_or_line
     assert {entry.kernel.metric for entry in thin.entries[1:]} == {"cosine"}
     monkeypatch.setattr(defaults, "MAX_TRANSDUCTIVE_ROWS", 10)
     assert landmark_kernel(X) == ManifoldKernel(RBF(), ratio=0.0)
+    monkeypatch.setattr(defaults, "MAX_DEFORMED_TRANSDUCTIVE_ROWS", 19)
+    assert transductive_library(X) == KernelLibrary([landmark_kernel(X)])
+
+
+def test_the_library_of_landmarks_keeps_names_and_divides_the_features():
+    library = landmark_library(KernelLibrary([("a", RBF()), ("b", Linear())]))
+    assert library.names == ("a", "b")
+    assert library.entries[1].kernel == ManifoldKernel(Linear(), ratio=0.0, n_landmarks=1000)
+    assert landmark_library(KernelLibrary([RBF()]), 7).entries[0].kernel.n_landmarks == 7
 
 
 def test_a_given_kernel_is_taken_and_what_is_none_is_refused():

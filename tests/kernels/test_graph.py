@@ -10,9 +10,17 @@ from hypothesis import strategies as st
 from scipy import sparse
 from scipy.spatial.distance import cdist
 
-from kernelweave import RBF, FromCallable, Linear
-from kernelweave.kernels import graph
-from kernelweave.kernels.graph import EDGE_WEIGHTS, kernel_neighbor_graph, laplacian, neighbor_graph, power_form
+from kernelweave import RBF, FromCallable, Linear, ManifoldKernel
+from kernelweave.kernels import graph, manifold
+from kernelweave.kernels.base import ALL
+from kernelweave.kernels.graph import (
+    EDGE_WEIGHTS,
+    feature_neighbor_graph,
+    kernel_neighbor_graph,
+    laplacian,
+    neighbor_graph,
+    power_form,
+)
 
 N_ROWS = 40
 CONTAINERS = [np.asarray, np.asfortranarray, sparse.csr_matrix, sparse.csr_array]
@@ -257,7 +265,7 @@ def fake_pynndescent(monkeypatch):
         def __init__(self, data, metric, n_neighbors, random_state):
             searches.append(random_state)
             assert metric == "euclidean"
-            found = np.argsort(cdist(data, data), axis=1)[:, :n_neighbors]
+            found = np.argsort(cdist(data.toarray(), data.toarray()), axis=1)[:, :n_neighbors]
             found[0] = np.roll(found[0], 2)  # does not find itself first
             found[-1] = -1
             self.neighbor_graph = (found, None)
@@ -268,10 +276,11 @@ def fake_pynndescent(monkeypatch):
 
 
 @pytest.mark.parametrize("weights", EDGE_WEIGHTS)
-def test_many_rows_are_searched_approximately_where_that_is_installed(weights, searches, X):
-    found = neighbor_graph(X, 4, edge_weights=weights, rng=np.random.default_rng(0))
+def test_many_sparse_rows_are_searched_approximately_where_that_is_installed(weights, searches, X):
+    rows = sparse.csr_array(X)
+    found = neighbor_graph(rows, 4, edge_weights=weights, rng=np.random.default_rng(0))
     assert searches == [int(np.random.default_rng(0).integers(2**31))]
-    neighbor_graph(X[:-1], 4, edge_weights=weights)
+    neighbor_graph(rows[:-1], 4, edge_weights=weights)
     assert len(searches) == 1
     assert_is_a_graph(found)
     is_edge = naive(cdist(X, X), 4, "binary") > 0
@@ -281,7 +290,8 @@ def test_many_rows_are_searched_approximately_where_that_is_installed(weights, s
 # Compiles for a minute where pynndescent is first used. It is not among the requirements of the tests, but of all.
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 def test_the_approximate_search_finds_nearly_all_neighbors(form, monkeypatch):
-    pytest.importorskip("pynndescent", reason="needs the extra ann")
+    if form is sparse.csr_array:
+        pytest.importorskip("pynndescent", reason="needs the extra ann")
     X = form(np.random.default_rng(0).normal(size=(500, 3)))
     exact = neighbor_graph(X, 5, edge_weights="binary")
     monkeypatch.setattr(graph, "MAX_EXACT_ROWS", 499)
@@ -290,11 +300,30 @@ def test_the_approximate_search_finds_nearly_all_neighbors(form, monkeypatch):
     assert exact.multiply(found).sum() > 0.9 * exact.sum()  # above 0.98 for 1500 rows in five dimensions
 
 
-def test_without_it_the_search_is_exact(monkeypatch, X):
-    expected = neighbor_graph(X, 4)
+def test_without_it_the_search_among_sparse_rows_is_exact(monkeypatch, X):
+    rows = sparse.csr_array(X)
+    expected = neighbor_graph(rows, 4)
     monkeypatch.setitem(sys.modules, "pynndescent", None)
     monkeypatch.setattr(graph, "MAX_EXACT_ROWS", 10)
-    np.testing.assert_array_equal(neighbor_graph(X, 4).toarray(), expected.toarray())
+    np.testing.assert_array_equal(neighbor_graph(rows, 4).toarray(), expected.toarray())
+
+
+def test_near_rows_of_features_are_joined_as_those_of_their_kernel(X):
+    found = feature_neighbor_graph(X, 4, "gaussian", np.random.default_rng(0))
+    kernel = Linear().bind(X, np.random.default_rng(0))
+    expected = kernel_neighbor_graph(kernel, 4, "gaussian")  # all rows are in one leaf: nothing is missed
+    np.testing.assert_allclose(found.toarray(), expected.toarray(), atol=1e-6)  # the lengths cancel in the latter
+
+
+def test_many_rows_find_their_neighbors_in_feature_space_by_landmarks(monkeypatch):
+    X = np.random.default_rng(0).normal(size=(300, 2))
+    kernel = ManifoldKernel(RBF(), metric="kernel", n_landmarks=60)
+    exact = kernel.bind(X, np.random.default_rng(1)).block(ALL, ALL)
+    monkeypatch.setattr(manifold, "MAX_PAIRED_ROWS", 299)
+    monkeypatch.setattr(manifold, "kernel_neighbor_graph", None)  # no pairs are evaluated
+    found = kernel.bind(X, np.random.default_rng(1)).block(ALL, ALL)
+    # sixty landmarks span a smooth kernel of two columns nearly; one leaf or two miss few neighbours
+    assert np.abs(found - exact).max() < 0.2 * np.abs(exact).max()
 
 
 # The Laplacian and its powers

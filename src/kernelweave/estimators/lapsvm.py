@@ -13,6 +13,7 @@ from ..solvers.deadline import Deadline
 from .shared.in_sample import outputs_at_given
 from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions
 from .shared.machine_choice import fit_one_kernel
+from .shared.memory import require_machine_memory
 from .shared.outputs import KernelClassifier, transduce_classes
 from .shared.problems import class_problem
 from .shared.progress import LIMIT_CONSTRAINTS
@@ -202,6 +203,15 @@ class LapSVMClassifier(KernelClassifier):
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
         library, rng = self._make_library(sample.X), self._rng()
         ratios = [{"ratio": entry.kernel.get_params()["ratio"]} for entry in library.entries]
+        require_machine_memory(
+            options.owner,
+            library,
+            sample,
+            sample.partition.n_labeled,
+            options.dtype,
+            "n_landmarks=100",
+            by_features=True,
+        )
         problem, bound = class_problem(sample, self.class_weight), bind(library, sample, rng)
         fit = fit_one_kernel(bound, sample, problem, options, self.C, ratios, rng)
         chosen = bound.select([fit.place])

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from ..kernels.defaults import given_library
 from ..labels import partition_targets
-from ..parameters import BOOLEAN, POSITIVE, READ_LATER, one_of, read_options
+from ..parameters import BOOLEAN, LANDMARKS, POSITIVE, READ_LATER, one_of, read_options
 from ..solvers.deadline import Deadline
 from ..solvers.result import FitState
 from .shared.in_sample import outputs_at_given
@@ -17,8 +17,10 @@ from .shared.machine import (
     PROGRESS_CONSTRAINTS,
     WEIGHTS_CONSTRAINTS,
     MachineOptions,
+    machine_library,
 )
 from .shared.machine_choice import fit_chosen_machine
+from .shared.memory import require_machine_memory
 from .shared.outputs import (
     KernelClassifier,
     KernelRegressor,
@@ -34,7 +36,7 @@ MKL_CONSTRAINTS = (
     MACHINE_CONSTRAINTS
     | WEIGHTS_CONSTRAINTS
     | PROGRESS_CONSTRAINTS
-    | {"weighting": one_of("auto", "learned", "uniform")}
+    | {"weighting": one_of("auto", "learned", "uniform"), "n_landmarks": LANDMARKS}
 )
 
 
@@ -79,6 +81,11 @@ class MKLClassifier(KernelClassifier):
         ``"learned"``: the weights that minimise J. ``"uniform"``: equal ones. ``"auto"``: equal ones, unless held-out
         labelled rows are predicted better with learned ones by more than a standard error. Learned weights favour
         flexible kernels, and find the sources that matter; equal ones are better where labels are few.
+    n_landmarks : "auto", int or None, default="auto"
+        Rows whose kernel values are the features of each kernel, drawn at random: each kernel is replaced by its
+        Nystroem approximation, ``ManifoldKernel(kernel, ratio=0, n_landmarks=n_landmarks)``. None: kernels as they are,
+        in matrices of all labelled rows. ``"auto"``: as they are at up to 20,000 labelled rows, if they fit into the
+        memory of the machine, else 2000 landmarks, divided among the kernels.
     share_weights : bool, default=True
         For more than two classes, each against the rest: whether all machines share one set of learned weights, or each
         has its own.
@@ -161,8 +168,12 @@ class MKLClassifier(KernelClassifier):
 
     Notes
     -----
-    The hinge is SM1, the squared hinge SM2, and ``C="learned"`` SM2_C of the RKDA paper's Table 1. All kernels are kept
-    in memory; a fit that would exceed it raises MemoryError.
+    The hinge is SM1, the squared hinge SM2, and ``C="learned"`` SM2_C of the RKDA paper's Table 1.
+
+    All kernels are kept in memory; a fit that would exceed it raises MemoryError before any is computed. With landmarks
+    these are features :math:`Z_k` of the labelled rows, the problem is the one above with :math:`K_k = Z_k Z_k^\top`,
+    and ``objective_`` and ``certificate_`` are those of that problem, as ``certificate_.scope`` says.
+    The hinge then needs no matrix of all rows; the squared hinge does.
 
     ``SemiSupervisedCalibration(MKLClassifier())`` has ``predict_proba``, calibrated on held-out rows; where all rows
     are labelled, so has scikit-learn's ``CalibratedClassifierCV``.
@@ -202,6 +213,7 @@ class MKLClassifier(KernelClassifier):
         norm: float = 1,
         scale: str | None = "trace",
         weighting: str = "auto",
+        n_landmarks: int | str | None = "auto",
         share_weights: bool = True,
         solver: str = "newton",
         tol: float = 1e-3,
@@ -220,6 +232,7 @@ class MKLClassifier(KernelClassifier):
         self.norm = norm
         self.scale = scale
         self.weighting = weighting
+        self.n_landmarks = n_landmarks
         self.share_weights = share_weights
         self.solver = solver
         self.tol = tol
@@ -265,7 +278,17 @@ class MKLClassifier(KernelClassifier):
                 f"loss={self.loss!r}, norm={self.norm!r}, weighting={self.weighting!r}."
             )
         sample = read_sample(self._read_rows(X, PRECISION), read_some_labels(y, options.owner), sample_weight)
-        library, rng = given_library(self.kernels, sample.X), self._rng()
+        given, rng = given_library(self.kernels, sample.X), self._rng()
+        library, options = machine_library(given, self.n_landmarks, sample, options)
+        require_machine_memory(
+            options.owner,
+            library,
+            sample,
+            sample.partition.n_labeled,
+            options.dtype,
+            options.memory_advice,
+            by_features=not squared,
+        )
         everywhere = bind(library, sample, rng)
         bound, known = keep_labeled(everywhere, sample)
         problem = class_problem(known, self.class_weight)
@@ -328,6 +351,8 @@ class MKLRegressor(KernelRegressor):
         What each kernel is divided by.
     weighting : {"auto", "learned", "uniform"}, default="auto"
         Whether weights are learned or equal, or whichever predicts held-out rows better.
+    n_landmarks : "auto", int or None, default="auto"
+        Rows whose kernel values are the features of each kernel.
     solver : {"newton", "projected_gradient", "reduced_gradient", "group_lasso"}, default="newton"
         How weights are learned.
     tol : float, default=1e-3
@@ -393,6 +418,7 @@ class MKLRegressor(KernelRegressor):
         norm: float = 1,
         scale: str | None = "trace",
         weighting: str = "auto",
+        n_landmarks: int | str | None = "auto",
         solver: str = "newton",
         tol: float = 1e-3,
         max_iter: int = 1000,
@@ -410,6 +436,7 @@ class MKLRegressor(KernelRegressor):
         self.norm = norm
         self.scale = scale
         self.weighting = weighting
+        self.n_landmarks = n_landmarks
         self.solver = solver
         self.tol = tol
         self.max_iter = max_iter
@@ -445,11 +472,22 @@ class MKLRegressor(KernelRegressor):
             norm=float(self.norm),
             deadline=Deadline(self.max_time),
         )
+        squared = self.loss == "squared_epsilon_insensitive"
         sample = read_sample(self._read_rows(X, PRECISION), partition_targets(y), sample_weight)
-        library, rng = given_library(self.kernels, sample.X), self._rng()
+        given, rng = given_library(self.kernels, sample.X), self._rng()
+        library, options = machine_library(given, self.n_landmarks, sample, options)
+        require_machine_memory(
+            options.owner,
+            library,
+            sample,
+            sample.partition.n_labeled,
+            options.dtype,
+            options.memory_advice,
+            by_features=not squared,
+        )
         everywhere = bind(library, sample, rng)
         bound, known = keep_labeled(everywhere, sample)
-        problem, squared = number_problem(known, self.epsilon), self.loss == "squared_epsilon_insensitive"
+        problem = number_problem(known, self.epsilon)
         fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
         transduction = transduce_numbers(outputs_at_given(fit.machine.expansion, everywhere, sample), sample)
         return self._keep(sample, library, fit, fit.machine, transduction_=transduction)

@@ -27,6 +27,7 @@ from ..solvers.deadline import Deadline
 from ..solvers.result import FitState
 from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
 from .shared.in_sample import outputs_at_given
+from .shared.memory import require_machine_memory
 from .shared.outputs import KernelClassifier, transduce_classes
 from .shared.progress import LIMIT_CONSTRAINTS
 from .shared.sample import bind, read_sample
@@ -251,6 +252,9 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         n_rows = sample.n_rows if self.unlabeled_scatter else sample.partition.n_labeled
         given = smooth_library(sample.X) if self.kernels is None else as_library(self.kernels)
         library = discriminant_library(given, self.n_landmarks, n_rows)
+        require_machine_memory(
+            options.owner, library, sample, n_rows, options.dtype, "n_landmarks=200", by_features=True
+        )
         bound = bind(library, sample, self._rng())
         fit = fit_discriminant(bound, sample, options)
         values = fit.centers.decide(outputs_at_given(fit.expansion, bound, sample))

@@ -13,9 +13,16 @@ from ..parameters import BOOLEAN, READ_LATER, read_options
 from ..solvers.deadline import Deadline
 from ..solvers.result import FitState
 from .shared.machine import PRECISION, WEIGHTS_CONSTRAINTS, MachineOptions
+from .shared.memory import require_machine_memory
 from .shared.outputs import KernelClassifier
 from .shared.sample import bind, class_shares, read_sample
-from .shared.transduction import SHARES_FROM_DATA, TRANSDUCTION_CONSTRAINTS, TransductionOptions, fit_transduction
+from .shared.transduction import (
+    MEMORY_ADVICE,
+    SHARES_FROM_DATA,
+    TRANSDUCTION_CONSTRAINTS,
+    TransductionOptions,
+    fit_transduction,
+)
 
 
 class TSVMClassifier(KernelClassifier):
@@ -219,6 +226,10 @@ class TSVMClassifier(KernelClassifier):
         options = read_options(TransductionOptions, params, machine=machine, shares=shares)
         library = KernelLibrary([landmark_kernel(sample.X) if self.kernel is None else self.kernel])
         rng = self._rng()
+        by_features = self.class_prior is not None
+        require_machine_memory(
+            owner, library, sample, sample.n_rows, self.dtype, MEMORY_ADVICE, by_features=by_features
+        )
         fit = fit_transduction(bind(library, sample, rng), sample, options, rng)
         return self._keep(sample, library, fit.machine, fit, classes_=sample.partition.classes.copy())
 
@@ -241,7 +252,8 @@ class TSVMMKLClassifier(KernelClassifier):
     kernels : None, Kernel, list of Kernel or KernelLibrary, default=None
         The library, of positive semi-definite kernels. None: an RBF kernel and four mild deformations of it (20 and 50
         neighbours, degrees 2 and 5, ratio 1); where ``X`` is sparse a linear one, with cosine neighbours. Above 4000
-        rows all use 1000 landmarks, and no matrix of all rows is formed.
+        rows all use landmarks as :class:`ManifoldKernel` does, and no matrix of all rows is formed; above 200,000 rows
+        there are no deformed ones, whose graphs would take gigabytes.
     norm : float, default=1.5
         The p of :math:`\|w\|_p \le 1`. Above 1 no weight is zero. 1, as in the paper: they sum to one, and one kernel
         tends to get all the weight, the most deformed rather than the most accurate one.
@@ -419,5 +431,9 @@ class TSVMMKLClassifier(KernelClassifier):
         options = read_options(TransductionOptions, params, machine=machine, shares=shares)
         library = transductive_library(sample.X) if self.kernels is None else as_library(self.kernels)
         rng = self._rng()
+        by_features = self.class_prior is not None
+        require_machine_memory(
+            owner, library, sample, sample.n_rows, self.dtype, MEMORY_ADVICE, by_features=by_features
+        )
         fit = fit_transduction(bind(library, sample, rng), sample, options, rng)
         return self._keep(sample, library, fit.machine, fit, classes_=sample.partition.classes.copy())

@@ -234,6 +234,19 @@ class Kernel(ABC):
                 )
         return self._rebuild(own, children)
 
+    def walk(self) -> Iterator[Kernel]:
+        """Give the recipe, and all that are nested in it.
+
+        Yields
+        ------
+        Kernel
+            The recipe itself first.
+        """
+        yield self
+        for child in self._children().values():
+            if isinstance(child, Kernel):
+                yield from child.walk()
+
     def _children(self) -> dict[str, Any]:
         """Return the nested objects that have parameters of their own, by the name users reach them with."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}  # type: ignore[arg-type]

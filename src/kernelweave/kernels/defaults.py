@@ -23,9 +23,10 @@ from .wrappers import Preprocessed
 
 MAX_MANIFOLD_ROWS = 10_000  # above so many rows the default library has no deformed kernels: for 20,000, four take 16 s
 MAX_TRANSDUCTIVE_ROWS = 4000  # above so many rows transductive machines rest on landmarks
+MAX_DEFORMED_TRANSDUCTIVE_ROWS = 200_000  # above, graphs of 50 neighbours and features of five kernels are too large
 MAX_DIRECT_ROWS = 5000  # up to here discriminants take kernels as they are
 NARROW_MULTIPLE = 20.0  # times the usual gamma: narrow kernels of the default for numbers
-N_FEATURES = 2000  # of all kernels of a discriminant together, where there are landmarks
+N_FEATURES = 2000  # of all kernels of a fit together, where there are landmarks
 
 
 def as_library(kernels: Any, default: KernelLibrary | None = None) -> KernelLibrary:
@@ -106,7 +107,9 @@ def design_kernels(X: Any) -> DesignKernels:
 
 
 def transductive_library(X: Any) -> KernelLibrary:
-    """Return the library of transductive machines: one kernel and mild deformations of it."""
+    """Return the library of transductive machines: one kernel and, up to 200,000 rows, mild deformations of it."""
+    if X.shape[0] > MAX_DEFORMED_TRANSDUCTIVE_ROWS:
+        return KernelLibrary([landmark_kernel(X)])
     deformed = manifold_family(single_kernel(X), metric=neighbor_metric("auto", None, X))
     return KernelLibrary([landmark_kernel(X), *deformed])
 
@@ -166,7 +169,12 @@ def discriminant_library(library: KernelLibrary, n_landmarks: int | str | None, 
     """
     if n_landmarks is None or (isinstance(n_landmarks, str) and n_rows <= MAX_DIRECT_ROWS):
         return library
-    n = max(1, N_FEATURES // len(library)) if isinstance(n_landmarks, str) else int(n_landmarks)
+    return landmark_library(library, None if isinstance(n_landmarks, str) else int(n_landmarks))
+
+
+def landmark_library(library: KernelLibrary, n_landmarks: int | None = None) -> KernelLibrary:
+    """Return the library with each kernel replaced by its features of so many landmarks, by default 2000 in all."""
+    n = max(1, N_FEATURES // len(library)) if n_landmarks is None else n_landmarks
     return KernelLibrary(
         [(entry.name, ManifoldKernel(entry.kernel, ratio=0.0, n_landmarks=n)) for entry in library.entries]
     )

@@ -32,11 +32,12 @@ from sklearn.neighbors import NearestNeighbors
 
 from .bandwidth import far_columns, shift_columns
 from .base import ALL, BoundKernel, batches
+from .near_rows import find_near_rows
 from .sharing import kept_block
 
 METRICS = ("euclidean", "cosine")
 EDGE_WEIGHTS = ("gaussian", "binary", "self_tuning")
-MAX_EXACT_ROWS = 100_000  # above, the neighbours are approximate if pynndescent is installed
+MAX_EXACT_ROWS = 100_000  # above, the neighbours are approximate; those of sparse rows if pynndescent is installed
 CACHE_BYTES = 2**22  # of the columns that the Laplacian is applied to at a time: twice as fast as all at n = 20,000
 
 
@@ -60,7 +61,8 @@ def neighbor_graph(
         ``"cosine"`` is the chord between rows of length one, sqrt(2 - 2 cos); a row of zeros stays at the origin.
     edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
     rng : numpy.random.Generator, optional
-        Used only above ``MAX_EXACT_ROWS`` rows, where neighbours are approximate if pynndescent is installed.
+        Used only above ``MAX_EXACT_ROWS`` rows, where neighbours are approximate; those of sparse rows if pynndescent
+        is installed.
 
     Returns
     -------
@@ -111,6 +113,23 @@ def kernel_neighbor_graph(kernel: BoundKernel, n_neighbors: int, edge_weights: s
     shortest = np.full(len(first), np.inf)  # both ends may have found an edge, with different last bits
     np.minimum.at(shortest, place, lengths)
     return _weigh_edges(first, second, shortest, place, edge_weights)
+
+
+def feature_neighbor_graph(
+    Z: np.ndarray, n_neighbors: int, edge_weights: str, rng: np.random.Generator
+) -> sparse.csr_array:
+    """Return the graph of near rows of features, whose inner products are a kernel: approximate, in memory as ``Z`` is.
+
+    Parameters
+    ----------
+    Z : ndarray of shape (n_rows, n_features)
+    n_neighbors : int
+    edge_weights : {"gaussian", "binary", "self_tuning"}
+    rng : numpy.random.Generator
+    """
+    neighbors = find_near_rows(Z, min(int(n_neighbors), len(Z) - 1), rng)
+    first, second, place = _list_edges(neighbors)
+    return _weigh_edges(first, second, _measure_edges(Z, first, second), place, edge_weights)
 
 
 def laplacian(W: sparse.csr_array, normalized: bool = True) -> sparse.csr_array:
@@ -217,6 +236,8 @@ def _find_nearest(points: Any, n_neighbors: int, rng: np.random.Generator | None
     n_rows = points.shape[0]
     if n_neighbors < 1:
         return np.empty((n_rows, 0), dtype=np.intp)
+    if n_rows > MAX_EXACT_ROWS and not sparse.issparse(points):
+        return find_near_rows(points, n_neighbors, np.random.default_rng(0) if rng is None else rng)
     if n_rows > MAX_EXACT_ROWS and (neighbors := _find_nearest_approximately(points, n_neighbors, rng)) is not None:
         return neighbors
     search = NearestNeighbors(n_neighbors=n_neighbors).fit(points)

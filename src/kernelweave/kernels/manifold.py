@@ -36,18 +36,22 @@ from typing import Any
 
 import numpy as np
 from scipy import linalg
+from sklearn import get_config
 
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, check_parameters, one_of
 from .base import ALL, BoundKernel, Kernel, Rows, batches, require_kernel
 from .checks import as_floats
-from .graph import EDGE_WEIGHTS, METRICS, kernel_neighbor_graph, neighbor_graph, power_form
+from .graph import EDGE_WEIGHTS, METRICS, feature_neighbor_graph, kernel_neighbor_graph, neighbor_graph, power_form
 from .graph import laplacian as graph_laplacian
 from .nystroem import AnchorFeatures, anchored, solve_lower
 from .pointwise import RBF, Precomputed
 from .sharing import bind_once, keep_part, kept_array, once
 
 MAX_EXACT_ROWS = 2000  # "auto": up to here all rows may be anchors; a family of four then binds in about 3 s
-N_LANDMARKS = 1000  # "auto": above, so many rows are drawn
+N_LANDMARKS = 1000  # "auto": above, so many rows are drawn ...
+LANDMARK_SHARE = 0.75  # ... or as many as keep the features of all rows within this share of the working memory ...
+MAX_PAIRED_ROWS = 20_000  # above, distances in the kernel's feature space are those of the landmarks' features
+MIN_LANDMARKS = 50  # ... but no fewer
 DEFORMED = "deformed features"
 MANIFOLD_CONSTRAINTS = {
     "n_neighbors": COUNT,
@@ -84,7 +88,8 @@ class ManifoldKernel(Kernel):
         Nystroem approximation where there are landmarks.
     metric : {"euclidean", "cosine", "kernel"}, default="euclidean"
         Distance between rows: Euclidean, Euclidean after scaling rows to length one, or that in the feature space of
-        ``base``. The last evaluates all pairs of rows; use it for :class:`Precomputed` bases.
+        ``base``. The last evaluates all pairs of rows; use it for :class:`Precomputed` bases. With landmarks and more
+        than 20,000 rows it finds near rows, not always the nearest, by the features of the landmarks.
     edge_weights : {"gaussian", "binary", "self_tuning"}, default="gaussian"
         Weights of the edges: ``exp(-d^2 / (2 t^2))`` with ``t`` the mean length of an edge, 1, or
         ``exp(-d^2 / (t_i t_j))`` with ``t_i`` the distance of row ``i`` to its last neighbour.
@@ -94,7 +99,8 @@ class ManifoldKernel(Kernel):
         Rows that the base's functions are spanned by, drawn without replacement. None: all rows, which is exact and
         takes memory for an ``n_rows x n_rows`` matrix. Fewer: the base is replaced by its Nystroem approximation;
         memory is ``n_rows x n_landmarks``, and a prediction costs ``n_landmarks`` values of the base kernel.
-        ``"auto"``: all of up to 2000 rows, else 1000.
+        ``"auto"``: all of up to 2000 rows, else 1000; above 100,000 rows as many as keep the features of all rows in
+        three quarters of scikit-learn's ``working_memory``: 100 of a million rows.
 
     See Also
     --------
@@ -168,10 +174,10 @@ class ManifoldKernel(Kernel):
         bound: dict[int, BoundKernel] = {}
         families: dict[tuple[Kernel, int], list[int]] = {}
         for p, kernel in enumerate(kernels):
-            if kernel.ratio == 0 and kernel._n_candidates(X.shape[0]) == X.shape[0]:
+            if kernel.ratio == 0 and kernel.count_anchors(X.shape[0]) == X.shape[0]:
                 bound[p] = bind_once(kernel.base, X, rngs[p], sample_weight)
             else:
-                families.setdefault((kernel.base, kernel._n_candidates(X.shape[0])), []).append(p)
+                families.setdefault((kernel.base, kernel.count_anchors(X.shape[0])), []).append(p)
         if families and X.dtype == np.float32:
             X = once(
                 "double precision", X, lambda _: X.astype(np.float64)
@@ -188,27 +194,57 @@ class ManifoldKernel(Kernel):
             for p in places:
                 kernel = kernels[p]
                 if kernel.ratio == 0:
-                    bound[p] = BoundManifold(features, Z, np.eye(Z.shape[1]))
+                    bound[p] = BoundManifold(features, Z, None)
                     continue
-                graph = kernel._graph_key(n_candidates)
+                graph = kernel.graph_key(n_candidates)
                 form = (graph, kernel.laplacian, kernel.degree)
                 if graph not in graphs:
                     of = base if kernel.metric == "kernel" else X
-                    graphs[graph] = once(("graph", graph), of, partial(kernel._graph, X, base), rng)
+                    graphs[graph] = once(("graph", graph), of, partial(kernel._graph, X, base, Z), rng)
                 if form not in forms:
                     L = graph_laplacian(graphs[graph], kernel.laplacian == "normalized")
                     forms[form] = power_form(L, Z, kernel.degree) / size
                 bound[p] = BoundManifold(features, Z, _factor_deformation(forms[form], kernel))
         return [bound[p] for p in range(len(kernels))]
 
-    def _n_candidates(self, n_rows: int) -> int:
-        return count_landmarks(self.n_landmarks, n_rows)
+    def count_anchors(self, n_rows: int) -> int:
+        """Return how many rows span the functions of the base.
 
-    def _graph_key(self, n_candidates: int) -> tuple[Any, ...]:
+        Parameters
+        ----------
+        n_rows : int
+            That the kernel is tied to.
+
+        Returns
+        -------
+        int
+            At most ``n_rows``.
+        """
+        n_landmarks = count_landmarks(self.n_landmarks, n_rows)
+        if self.n_landmarks != "auto" or n_rows <= MAX_EXACT_ROWS:
+            return n_landmarks
+        room = int(LANDMARK_SHARE * get_config()["working_memory"] * 2**20 / (8 * n_rows))
+        return min(n_landmarks, max(MIN_LANDMARKS, room))
+
+    def graph_key(self, n_candidates: int) -> tuple[Any, ...]:
+        """Return what kernels whose graph of neighbours is the same one have in common.
+
+        Parameters
+        ----------
+        n_candidates : int
+            Rows that span the functions of the base.
+
+        Returns
+        -------
+        tuple
+            Equal for equal graphs of the same rows.
+        """
         key = (self.metric, self.edge_weights, int(self.n_neighbors))
         return (*key, self.base, n_candidates) if self.metric == "kernel" else key  # then it is that of one bound base
 
-    def _graph(self, X: Any, base: BoundKernel, rng: np.random.Generator) -> Any:
+    def _graph(self, X: Any, base: BoundKernel, Z: np.ndarray, rng: np.random.Generator) -> Any:
+        if self.metric == "kernel" and len(Z) > MAX_PAIRED_ROWS and self.count_anchors(len(Z)) < len(Z):
+            return feature_neighbor_graph(Z, self.n_neighbors, self.edge_weights, rng)
         if self.metric == "kernel":
             return kernel_neighbor_graph(base, self.n_neighbors, self.edge_weights)
         return neighbor_graph(as_floats(X, self), self.n_neighbors, self.metric, self.edge_weights, rng)
@@ -287,11 +323,11 @@ class BoundManifold(BoundKernel):
         Shared by all kernels that deform the same base.
     Z : ndarray of shape (n_rows, n_anchors)
         The features of the bound rows; shared likewise.
-    root : ndarray of shape (n_anchors, n_anchors)
-        Lower triangular :math:`C` with :math:`C C^\top = I + r Z^\top M Z`.
+    root : ndarray of shape (n_anchors, n_anchors) or None
+        Lower triangular :math:`C` with :math:`C C^\top = I + r Z^\top M Z`; None where nothing is deformed.
     """
 
-    def __init__(self, features: AnchorFeatures, Z: np.ndarray, root: np.ndarray):
+    def __init__(self, features: AnchorFeatures, Z: np.ndarray, root: np.ndarray | None):
         self.features = features
         self.Z = Z
         self.root = root
@@ -307,10 +343,12 @@ class BoundManifold(BoundKernel):
 
     def _deformed(self) -> np.ndarray | None:
         """Return the deformed features of all rows, shape (n_rows, n_anchors), where fits share them."""
+        if self.root is None:
+            return self.Z
         return kept_array(DEFORMED, self, self.Z.size, lambda: self._deform(self.Z))
 
     def _deform(self, Z: np.ndarray) -> np.ndarray:
-        return solve_lower(self.root, Z.T).T
+        return Z if self.root is None else solve_lower(self.root, Z.T).T
 
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Return inner products of the deformed features of new rows and of bound rows."""
@@ -343,16 +381,15 @@ class BoundManifold(BoundKernel):
 
     def factor(self) -> np.ndarray | None:
         """Return the deformed features where they are at most half as many as the rows."""
-        if self.rank is None:
-            return None
+        if self.rank is None or self.root is None:
+            return None if self.rank is None else self.Z
         kept = self._deformed()
         return self._deform(self.Z) if kept is None else kept.copy()
 
     def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray]:
         """Return the base at the anchors, and the coefficients there that give the same function."""
         kept = self._deformed()
-        half = solve_lower(self.root, self.Z.T @ coef) if kept is None else kept.T @ coef
-        smooth = solve_lower(self.root, half, transposed=True)
+        smooth = self._smooth(self.Z.T @ coef) if kept is None else self._turn_back(kept.T @ coef)
         return self.features.base, solve_lower(self.features.root, smooth, transposed=True)
 
     def restrict(self, rows: np.ndarray) -> BoundKernel:
@@ -375,7 +412,10 @@ class BoundManifold(BoundKernel):
         return left @ self._smooth(right.T)
 
     def _smooth(self, B: np.ndarray) -> np.ndarray:
-        return solve_lower(self.root, solve_lower(self.root, B), transposed=True)
+        return B if self.root is None else self._turn_back(solve_lower(self.root, B))
+
+    def _turn_back(self, B: np.ndarray) -> np.ndarray:
+        return B if self.root is None else solve_lower(self.root, B, transposed=True)
 
     def _squared_lengths(self, Z: np.ndarray) -> np.ndarray:
         half = self._deform(Z)

@@ -1,4 +1,3 @@
-import os
 import warnings
 
 import numpy as np
@@ -295,22 +294,19 @@ def test_a_callback_is_told_which_class_has_the_weights():
     assert {(state.problem, state.n_problems) for state in states} == {(k, n_classes) for k in range(n_classes)}
 
 
-def unknown(name):
-    raise ValueError(f"unrecognized configuration name {name}")
-
-
 def test_what_does_not_fit_into_memory_is_refused_before_it_is_computed(monkeypatch):
     X, y = sample(14)
     seen = []
     kernel = FromCallable(lambda A, B: seen.append(1) or A @ B.T)
     monkeypatch.setattr(memory, "MEMORY_SHARE", 1e-9)
     message = (
-        r"keeps 1 kernels of 60 rows in memory, about .* fewer kernels or rows, dtype=\"float32\", or CGBoostClass"
+        r"needs 1 kernels of 60 rows, 60 of them in its machines, about .* Use fewer kernels or rows, "
+        r"dtype=\"float32\", or n_landmarks=200, or CGBoostClass"
     )
     with pytest.raises(MemoryError, match=message):
         learned_classifier(kernel).fit(X, y)
     assert not seen
-    monkeypatch.setattr(os, "sysconf", unknown)
+    monkeypatch.setattr(memory, "free_memory", lambda: np.inf)
     learned_classifier(PAIR).fit(X, y)  # where the memory is not known, nothing is refused
 
 
@@ -319,9 +315,9 @@ def test_single_precision_is_close_and_needs_half_the_memory(monkeypatch):
     double, single = (learned_classifier(MIX, dtype=dtype, tol=1e-6).fit(X, y) for dtype in ("float64", "float32"))
     assert single.objective_ == pytest.approx(double.objective_, rel=1e-4)
     np.testing.assert_allclose(single.decision_function(X), double.decision_function(X), atol=1e-2)
-    needed = 60**2 * (20 * 4 + 24) / (os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    monkeypatch.setattr(memory, "MEMORY_SHARE", 1.01 * needed)
     kernels = [RBF(multiple=1.0 + k) for k in range(20)]
+    needed = 60**2 * (20 * 4 + 24) + memory.binding_bytes(kernels, 60, X.shape[1])
+    monkeypatch.setattr(memory, "free_memory", lambda: 1.01 * needed / memory.MEMORY_SHARE)
     learned_classifier(kernels, dtype="float32").fit(X, y)
     with pytest.raises(MemoryError):
         learned_classifier(kernels, dtype="float64").fit(X, y)

@@ -1,13 +1,97 @@
+import tracemalloc
+
 import numpy as np
 import pytest
+from sklearn import config_context
 
-from kernelweave import RBF, KernelLibrary, Linear
-from kernelweave.estimators.shared.memory import require_memory, require_stack_memory
+import kernelweave
+from kernelweave import (
+    RBF,
+    ClusterKernel,
+    ForestKernel,
+    KernelLibrary,
+    Linear,
+    ManifoldKernel,
+    OnColumns,
+    Polynomial,
+)
+from kernelweave.estimators.shared import memory
+from kernelweave.estimators.shared.memory import (
+    binding_bytes,
+    fits_machine,
+    free_memory,
+    graph_bytes,
+    machine_memory,
+    recipe_rank,
+    require_memory,
+    require_stack_memory,
+    stack_bytes,
+)
 
-X = np.zeros((40, 3))
+# name of the estimator: what its refusal names instead
+REMEDIES = {
+    "MKLClassifier": r"Use fewer kernels or rows, dtype=\"float32\", or n_landmarks=200, or CGBoost",
+    "MKLRegressor": r"n_landmarks=200, or CGBoost",
+    "LapSVMClassifier": r"n_landmarks=100\.",
+    "TSVMClassifier": r"ManifoldKernel\(kernel, ratio=0, n_landmarks=1000\), or SSMKClassifier",
+    "TSVMMKLClassifier": r"ManifoldKernel\(kernel, ratio=0, n_landmarks=1000\), or SSMKClassifier",
+    "RKDAClassifier": r"n_landmarks=200\.",
+    "HarmonicClassifier": r"Pass fewer rows or a smaller n_neighbors\.",
+    "HarmonicRegressor": r"Pass fewer rows or a smaller n_neighbors\.",
+}
+QUICK = ("RKDAClassifier", "HarmonicClassifier", "HarmonicRegressor")  # the others take seconds, traced
+
+
+def problem(name, n_rows, n_labeled):
+    """Rows, and labels of the first ones as an estimator takes them."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 10))
+    classes = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(float)
+    if name.endswith("Regressor") or name.startswith("MKL"):
+        return X, np.where(np.arange(n_rows) < n_labeled, classes, np.nan)
+    return X, np.where(np.arange(n_rows) < n_labeled, classes, -1).astype(int)
+
+
+def peak_of(fit):
+    """The peak of what numpy and Python allocate in a call."""
+    tracemalloc.start()
+    try:
+        fit()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    "name", [name if name in QUICK else pytest.param(name, marks=pytest.mark.slow) for name in REMEDIES]
+)
+def test_an_estimate_covers_the_peak_of_a_fit(name, monkeypatch):
+    estimates, compare = [], memory.require_memory
+    monkeypatch.setattr(
+        memory, "require_memory", lambda n_bytes, *words: estimates.append(n_bytes) or compare(n_bytes, *words)
+    )
+    estimator = getattr(kernelweave, name)()
+    X, y = problem(name, 2500, 300)
+    estimator.fit(X, y)  # loads and compiles what is left to the first use
+    peak = peak_of(lambda: estimator.fit(X, y))
+    assert peak <= 1.2 * max(estimates)  # the bound that benchmarks/memory measures on large fits
+
+
+@pytest.mark.parametrize("name", REMEDIES)
+def test_what_does_not_fit_is_refused_before_anything_large_is_formed(name, monkeypatch):
+    X, y = problem(name, 30_000, 300)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1e7)
+    message = rf"{name} (needs|joins) .*about \d+\.\d GB of the 0\.0 GB here\. .*{REMEDIES[name]}"
+
+    def fit():
+        with pytest.raises(MemoryError, match=message):
+            getattr(kernelweave, name)().fit(X, y)
+
+    assert peak_of(fit) < 8 * X.nbytes  # rows are checked, and sorted to see whether they are a table
 
 
 def test_memory_is_asked_for_before_it_is_taken():
+    X = np.zeros((40, 3))
     bound = KernelLibrary([RBF(), RBF(2.0)]).bind(X, np.random.default_rng(0))
     require_stack_memory("Me", bound, 100, "float64", "less")
     with pytest.raises(MemoryError, match=r"Me keeps 2 kernels of 10,000,000 rows in memory, .* or less\.$"):
@@ -22,3 +106,67 @@ def test_what_and_advice_are_told():
     require_memory(1e3, "It keeps little", "Go on.")
     with pytest.raises(MemoryError, match=r"It keeps a lot, about 931322574\.6 GB of the .* GB here\. Use less\."):
         require_memory(1e18, "It keeps a lot", "Use less.")
+
+
+def test_the_rank_of_a_recipe_is_that_of_the_bound_kernel():
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    recipes = [
+        RBF(),
+        Linear(),
+        Polynomial(),
+        ManifoldKernel(RBF(), n_landmarks=20),
+        ManifoldKernel(RBF(), ratio=0.0, n_landmarks=20),
+        ManifoldKernel(RBF(), n_landmarks=40),
+        ManifoldKernel(Linear(), ratio=0.0, n_landmarks=None),
+        OnColumns(Linear(), [0, 1, 2]),
+    ]
+    for recipe in recipes:
+        bound = KernelLibrary([recipe]).bind(X, np.random.default_rng(0)).kernels[0]
+        assert recipe_rank(recipe, 60, 3) == bound.rank, recipe
+
+
+def test_what_kernels_share_is_counted_once():
+    one = binding_bytes([ManifoldKernel(RBF(), ratio=1.0)], 100_000, 5)
+    two = binding_bytes([ManifoldKernel(RBF(), ratio=1.0), ManifoldKernel(RBF(), ratio=10.0)], 100_000, 5)
+    other = binding_bytes([ManifoldKernel(RBF(), ratio=1.0), ManifoldKernel(RBF(2.0), ratio=1.0)], 100_000, 5)
+    assert one == two
+    assert other - one == 8 * 100_000 * 1000  # the features of another base
+    assert binding_bytes([ClusterKernel(RBF())], 100_000, 5) > 8 * 100_000 * 100
+    assert binding_bytes([ForestKernel()], 100_000, 5) > 4 * 100_000 * 500
+
+
+def test_matrices_grow_with_the_square_of_the_rows_and_features_do_not():
+    assert stack_bytes(10_000, [None, None], "float32", by_features=True) == (2 * 4 + 24) * 1e8
+    assert stack_bytes(10_000, [100, 50], "float32", by_features=True) == (4 + 8) * 150 * 1e4
+    assert stack_bytes(10_000, [100, 50], "float32", by_features=False) == 4 * 150 * 1e4 + 24e8
+    assert graph_bytes(2_000_000, 10, 7) < 2.1 * graph_bytes(1_000_000, 10, 7)
+
+
+def test_the_limits_of_control_groups_and_of_the_process_are_known(tmp_path, monkeypatch):
+    unlimited = machine_memory()
+    monkeypatch.setattr(memory, "CONTROL_GROUP", tmp_path)
+    (tmp_path / "memory.max").write_text("max\n")
+    assert machine_memory() == unlimited
+    for file, text in {"max": "3000000\n", "current": "2000000\n", "stat": "file 9\ninactive_file 500000\n"}.items():
+        (tmp_path / f"memory.{file}").write_text(text)
+    assert machine_memory() == 3e6
+    assert free_memory() == 3e6 - (2e6 - 5e5)  # what is kept of files is given back
+    assert fits_machine(2.3e6)
+    assert not fits_machine(2.5e6)
+    for name in ("max", "current"):
+        (tmp_path / f"memory.{name}").unlink()
+    (tmp_path / "meminfo").write_text("MemTotal: 9 kB\nMemAvailable:  7 kB\n")
+    monkeypatch.setattr(memory, "MEMINFO", tmp_path / "meminfo")
+    assert free_memory() == 7 * 1024
+    monkeypatch.setattr(memory, "_process_limit", lambda: 5000.0)
+    monkeypatch.setattr(memory, "STATM", tmp_path / "none")
+    assert free_memory() == 5000.0
+    assert machine_memory() == 5000.0
+
+
+def test_landmarks_of_many_rows_keep_to_the_working_memory():
+    kernel = ManifoldKernel(RBF())
+    assert [kernel.count_anchors(n) for n in (2000, 2001, 100_000, 1_000_000, 10**8)] == [2000, 1000, 1000, 100, 50]
+    with config_context(working_memory=2048):
+        assert kernel.count_anchors(1_000_000) == 201
+    assert kernel.replace(n_landmarks=700).count_anchors(1_000_000) == 700

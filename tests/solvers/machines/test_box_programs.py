@@ -178,14 +178,27 @@ def test_machines_on_features_are_machines_on_their_kernels(monkeypatch, norm):
     assert found.certificate.relative <= 1e-7
 
 
-def test_an_equality_a_ridge_or_a_dense_kernel_needs_the_matrix(monkeypatch):
+def test_a_ridge_or_a_dense_kernel_needs_the_matrix(monkeypatch):
     monkeypatch.setattr(kernel_stack, "MAX_DENSE_POINTS", 10)
     stack, problems = stack_and_problems(1)
-    tied = [DualProblem(p.linear, p.lower, p.upper, total=0.0) for p in problems]
-    monkeypatch.setattr(weighted_svm, "MAX_DENSE_POINTS", 10)
-    assert not WeightedSVM(stack, tied).low_rank
     assert not WeightedSVM(stack, problems, ridge=0.1).low_rank
     assert not WeightedSVM(KernelStack([*stack.members, np.eye(60)]), problems).low_rank
+
+
+@pytest.mark.parametrize("norm", [1.0, 2.0])
+def test_an_equality_over_many_points_needs_no_matrix(monkeypatch, norm):
+    def tied():
+        stack, problems = stack_and_problems(3)
+        return stack, [DualProblem(p.linear, p.lower, p.upper, total=0.0) for p in problems]
+
+    dense = solve_kernel_weights(*tied(), norm=norm, tol=1e-7)
+    for module in (kernel_stack, weighted_svm):
+        monkeypatch.setattr(module, "MAX_DENSE_POINTS", 10)
+    monkeypatch.setattr(KernelStack, "combine", None)
+    found = solve_kernel_weights(*tied(), norm=norm, tol=1e-7)
+    assert found.certificate.relative <= 1e-7
+    assert found.objective == pytest.approx(dense.objective, rel=1e-6)
+    np.testing.assert_allclose(found.multipliers, dense.multipliers, atol=1e-3)
 
 
 def test_an_equality_over_few_points_needs_the_matrix_of_these(monkeypatch):

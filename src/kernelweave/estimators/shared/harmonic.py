@@ -23,7 +23,7 @@ from ...solvers.harmonic import solve_harmonic
 from ...solvers.result import Certificate, Status
 from ...warn import warn_caller
 from ..graph_means import KernelMeans, NeighborMeans
-from .memory import require_memory
+from .memory import require_graph_memory
 from .progress import announce
 from .sample import Sample, bind
 
@@ -35,7 +35,6 @@ REMEDIES = {
         'edge_weights="self_tuning" or "binary".'
     ),
 }
-N_MATRICES = 4  # of all rows by all rows, that an elimination has in memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,12 +87,8 @@ def join_rows(
     edge_weights: str,
 ) -> Graph:
     """Join all pairs of rows by a kernel, or each with its nearest neighbours where there is none."""
+    require_graph_memory(owner, sample.n_rows, sample.X.shape[1], None if kernel is not None else int(n_neighbors))
     if kernel is not None:
-        require_memory(
-            8 * N_MATRICES * sample.n_rows**2,
-            f"{owner} joins all pairs of {sample.n_rows:,} rows where a kernel is given",
-            "Pass kernel=None for the graph of nearest neighbours, or fewer rows.",
-        )
         bound = bind(KernelLibrary([kernel]), sample, rng).kernels[0]
         return Graph(_read_similarities(owner, bound, str(kernel)), KernelMeans(bound))
     if metric == "auto" and is_table(sample.X):

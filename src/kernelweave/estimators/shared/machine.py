@@ -18,16 +18,18 @@ from joblib import effective_n_jobs
 
 from ...kernels.base import ALL
 from ...kernels.bound_library import BoundLibrary
+from ...kernels.defaults import landmark_library
 from ...kernels.expansion import KernelExpansion
+from ...kernels.library import KernelLibrary
 from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, one_of
 from ...solvers.deadline import NO_DEADLINE, Deadline
-from ...solvers.machines.kernel_stack import Diagonal, KernelStack
+from ...solvers.machines.kernel_stack import MAX_DENSE_POINTS, Diagonal, KernelStack
 from ...solvers.machines.kernel_weights import METHODS, WeightsResult, solve_kernel_weights
 from ...solvers.machines.weighted_svm import WeightedSVM
 from ...solvers.margin import DualProblem, MarginRows
 from ...solvers.result import Certificate, FitState, Status
 from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
-from .memory import require_stack_memory
+from .memory import fits_machine, recipe_rank, require_stack_memory, stack_bytes
 from .outcome import TIME_REMEDY, Outcome, summarize, warn_unless_converged
 from .problems import ClassProblem, NumberProblem
 from .progress import LIMIT_CONSTRAINTS, Hook, follow_fit, number_problem
@@ -50,6 +52,7 @@ WEIGHTS_CONSTRAINTS = {
     "solver": one_of(*METHODS),
 }
 PROGRESS_CONSTRAINTS = {"callback": CALLBACK} | LIMIT_CONSTRAINTS
+MAX_DIRECT_ROWS = 20_000  # labelled rows, up to which kernels are taken as they are
 REMEDIES = {
     Status.MAX_TIME: TIME_REMEDY,
     Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
@@ -63,7 +66,8 @@ TINY = float(np.finfo(float).tiny)
 class MachineOptions:
     """How machines and the weights of their kernels are learned, as the parameters of the estimators say.
 
-    ``owner`` is the estimator, for messages; ``memory_advice`` what to use where kernels do not fit into the memory.
+    ``owner`` is the estimator, for messages; ``memory_advice`` what to use where kernels do not fit into the memory;
+    ``scope`` what certificates are about, where that is not the kernels themselves.
     """
 
     owner: str
@@ -80,7 +84,8 @@ class MachineOptions:
     max_time: float | None = None
     n_jobs: int | None = None
     deadline: Deadline = NO_DEADLINE
-    memory_advice: str = "CGBoostClassifier and CGBoostRegressor, which read kernels by blocks"
+    memory_advice: str = "n_landmarks=200, or CGBoostClassifier and CGBoostRegressor, which read kernels by blocks"
+    scope: str = ""
 
     def __post_init__(self) -> None:
         if self.solver == "reduced_gradient" and self.norm != 1:
@@ -131,10 +136,39 @@ class MachineFit:
     C: float | np.ndarray
 
 
-def stack_labeled(bound: BoundLibrary, sample: Sample, options: MachineOptions) -> StackedKernels:
-    """Compute the kernels at the labelled rows, and their scales over all."""
+def machine_library(
+    library: KernelLibrary, n_landmarks: int | str | None, sample: Sample, options: MachineOptions
+) -> tuple[KernelLibrary, MachineOptions]:
+    """Return the kernels of a machine, or their features of landmarks where these are asked for or needed.
+
+    ``"auto"``: kernels as they are at up to 20,000 labelled rows, if they fit into the memory of the machine. The
+    options say what certificates then are about.
+    """
+    if n_landmarks is None or (isinstance(n_landmarks, str) and _fit_as_they_are(library, sample, options)):
+        return library, options
+    featured = landmark_library(library, None if isinstance(n_landmarks, str) else int(n_landmarks))
+    n_each = featured.entries[0].kernel.get_params(deep=False)["n_landmarks"]
+    return featured, replace(options, scope=f"the features of {n_each:,} landmarks of each kernel")
+
+
+def _fit_as_they_are(library: KernelLibrary, sample: Sample, options: MachineOptions) -> bool:
+    n_labeled, n_features = sample.partition.n_labeled, sample.X.shape[1]
+    ranks = [recipe_rank(entry.kernel, n_labeled, n_features) for entry in library.entries]
+    if n_labeled <= MAX_DENSE_POINTS or None not in ranks:
+        return True  # features would be no smaller, or are there already
+    n_bytes = stack_bytes(n_labeled, ranks, options.dtype, by_features=False)
+    return n_labeled <= MAX_DIRECT_ROWS and fits_machine(n_bytes)
+
+
+def stack_labeled(
+    bound: BoundLibrary, sample: Sample, options: MachineOptions, *, by_features: bool = True
+) -> StackedKernels:
+    """Compute the kernels at the labelled rows, and their scales over all.
+
+    ``by_features``: whether machines need no matrix of all rows where kernels are given by features.
+    """
     rows = sample.partition.labeled
-    require_stack_memory(options.owner, bound, len(rows), options.dtype, options.memory_advice)
+    require_stack_memory(options.owner, bound, len(rows), options.dtype, options.memory_advice, by_features=by_features)
     return stack_kernels(
         bound,
         sample.share,
@@ -204,7 +238,9 @@ def fit_machine(
         weights = weights / np.maximum(1.0 - diagonal, TINY)[:, None]
     warn_unless_converged(results, options.tol, options.remedies)
     n_solves = sum(result.n_solves for result in results)
-    return assemble_machine(expansion, weights, x, summarize(results), n_solves, used, bound, sample)
+    outcome = summarize(results)
+    outcome = replace(outcome, certificate=replace(outcome.certificate, scope=options.scope))
+    return assemble_machine(expansion, weights, x, outcome, n_solves, used, bound, sample)
 
 
 def inverse_costs(margins: MarginRows) -> np.ndarray:

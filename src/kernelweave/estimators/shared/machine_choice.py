@@ -69,7 +69,7 @@ def fit_chosen_machine(
     squared : bool
         Whether violations cost half their squares.
     """
-    stacked = stack_labeled(bound, sample, options)
+    stacked = stack_labeled(bound, sample, options, by_features=not squared)
     if C == "learned":
         fixed = replace(options, weighting="learned")
         return ChosenMachine(fit_machine(bound, sample, stacked, problem, fixed, None, squared=squared), "learned", {})
@@ -179,8 +179,9 @@ def held_out_losses(
     losses = []
     for kept, held in folds:
         quiet.deadline.check("settings were compared")
-        part, weight = stack.at(kept), problem.weight[held]
-        values = [_held_out_values(stack, part, kept, held, problem, each, quiet, squared) for each in settings]
+        rows, weight = np.union1d(kept, held), problem.weight[held]
+        few, part, places = stack.at(rows), stack.at(kept), (np.searchsorted(rows, kept), np.searchsorted(rows, held))
+        values = [_held_out_values(few, part, kept, places, problem, each, quiet, squared) for each in settings]
         losses.append(np.array([weight * problem.losses(v, held) for v in values]))
     return np.hstack(losses)
 
@@ -189,13 +190,18 @@ def _held_out_values(
     stack: KernelStack,
     part: KernelStack,
     kept: np.ndarray,
-    held: np.ndarray,
+    places: tuple[np.ndarray, np.ndarray],
     problem: ClassProblem | NumberProblem,
     setting: MachineSetting,
     options: MachineOptions,
     squared: bool,
 ) -> np.ndarray:
-    """Return the outputs at held-out rows of machines that are trained without them."""
+    """Return the outputs at held-out rows of machines that are trained without them.
+
+    ``stack`` is over both, whose ``places`` in it are those of the rows to learn from and of the others; ``part`` is
+    over the former.
+    """
+    trained, held = places
     margins = problem.margins(setting.C, kept)
     ridge = inverse_costs(margins[0]) if squared else np.zeros(len(kept))
     duals = [each.dual(squared=squared, at=problem.constant(kept)) for each in margins]
@@ -205,7 +211,7 @@ def _held_out_values(
         result = learn_weights(part, group, ridge, replace(options, weighting=setting.weighting), lambda state: False)
         x = np.zeros((stack.n_points, len(group)))
         for k, dual in enumerate(result.duals):
-            x[kept, k] = np.bincount(margins[c + k].point, weights=dual, minlength=len(kept))
+            x[trained, k] = np.bincount(margins[c + k].point, weights=dual, minlength=len(kept))
         values[:, c : c + len(group)] = stack.combined_product(result.x, x)[held] - np.array(result.multipliers)
         c += len(group)
     return values

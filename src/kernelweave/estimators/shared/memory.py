@@ -1,15 +1,128 @@
-"""Refusals of what would not fit into the memory of this machine, before anything large is formed."""
+"""What a fit will have in memory at its peak, from sizes alone, and refusals of what is more than there is.
+
+Estimates are made before anything large is formed. They are of what is added to the rows that were given, in bytes:
+what is kept of the rows, and the largest of what is needed for a while. The measured growth of a fit that needs more
+than 200 MB is at most 1.2 times its estimate (``benchmarks/memory``).
+"""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
+from sklearn import get_config
 
+from ...kernels.base import BLOCK_SHARE, Kernel
 from ...kernels.bound_library import BoundLibrary
+from ...kernels.cluster import SpectralKernel
+from ...kernels.forest import ForestKernel
+from ...kernels.library import KernelLibrary
+from ...kernels.manifold import MAX_PAIRED_ROWS, ManifoldKernel, count_landmarks
+from ...kernels.pointwise import Linear
+from ...kernels.wrappers import OnColumns, Preprocessed
 from ...solvers.machines.kernel_stack import MAX_DENSE_POINTS
+from .sample import Sample
 
-MEMORY_SHARE = 0.8  # of the machine's memory that a fit may take
+MEMORY_SHARE = 0.8  # of the memory that is free, or of the machine's, that a fit may take
+FLOAT = 8  # bytes
+# Blocks of kernel values that are in memory at a time: the values, what they are made of, and what is made of them;
+# with the width that the working memory is divided by where they are cut.
+PREDICTION_COPIES = 3
+ANCHOR_COPIES, ANCHOR_WIDTH = 5, 2
+PAIR_COPIES, PAIR_WIDTH = 7, 4
+EDGE_BYTES = 90  # of a graph, for each neighbour of a row, while it is made
+SEARCH_COPIES = 2
+SEARCH_VALUES = 300  # distances of a row that are in memory at a time while its neighbours are looked for
+KEPT_EDGE_BYTES = 24  # ... and of it, as the matrix of both directions, and of its Laplacian
+JOINED_COPIES = 4  # of a matrix of all pairs of rows, that an elimination has in memory
+SQUARE_COPIES = 3  # of a matrix of all rows that are in memory at a time
+ROW_VECTORS = 40  # of numbers of all rows, that solvers and predictions have
+MAX_SUPPORT = 4000  # columns of a kernel that a prediction of all rows evaluates at a time
+ROW_COPIES = 3  # of the rows, where kernels or graphs compute with rows that are moved or scaled
+CONTROL_GROUP = Path("/sys/fs/cgroup")
+MEMINFO = Path("/proc/meminfo")
+STATM = Path("/proc/self/statm")
+
+
+def require_memory(n_bytes: float, what: str, advice: str) -> None:
+    """Refuse what would not fit into the memory that is free.
+
+    Parameters
+    ----------
+    n_bytes : float
+        That will be taken in addition.
+    what : str
+        What needs them: a sentence without its end.
+    advice : str
+        What to do instead: sentences.
+    """
+    free = free_memory()
+    if n_bytes > MEMORY_SHARE * free:
+        raise MemoryError(f"{what}, about {n_bytes / 2**30:.1f} GB of the {free / 2**30:.1f} GB here. {advice}")
+
+
+def fits_machine(n_bytes: float) -> bool:
+    """Return whether a fit may take so much of the memory of this machine: always the same, whatever else runs."""
+    return n_bytes <= MEMORY_SHARE * machine_memory()
+
+
+def machine_memory() -> float:
+    """Return the bytes that this process may have: those of the machine, of its control group, its own limit."""
+    limits = [_process_limit(), *(limit for limit, _ in _group_sizes())]
+    with suppress(AttributeError, ValueError, OSError):  # not known on this system
+        limits.append(float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")))
+    return min(limits)
+
+
+def free_memory() -> float:
+    """Return the bytes that this process may still take."""
+    free = [machine_memory(), _process_limit() - _own_size(), *(limit - used for limit, used in _group_sizes())]
+    free.append(1024 * _read_sizes(MEMINFO).get("MemAvailable:", np.inf))
+    return max(0.0, min(free))
+
+
+def _process_limit() -> float:
+    """Return the limit on the address space, which ``ulimit -v`` sets."""
+    try:
+        import resource
+    except ImportError:  # not known on this system
+        return np.inf
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return np.inf if limit == resource.RLIM_INFINITY else float(limit)
+
+
+def _own_size() -> float:
+    """Return the address space that is taken."""
+    try:
+        return float(STATM.read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError, AttributeError):
+        return 0.0
+
+
+def _group_sizes() -> Iterator[tuple[float, float]]:
+    """Give the limit of the control group that containers set, and what is used of it, where there is one."""
+    for limit, used, cache in (
+        ("memory.max", "memory.current", "inactive_file"),
+        ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "total_inactive_file"),
+    ):
+        folder = (CONTROL_GROUP / limit).parent
+        try:
+            most, now = float((CONTROL_GROUP / limit).read_text()), float((CONTROL_GROUP / used).read_text())
+        except (OSError, ValueError):  # no group, or one without a limit
+            continue
+        yield most, max(0.0, now - _read_sizes(folder / "memory.stat").get(cache, 0.0))
+
+
+def _read_sizes(path: Path) -> dict[str, float]:
+    """Return the numbers of a file of lines of a name and a number."""
+    try:
+        words = [line.split() for line in path.read_text().splitlines()]
+    except OSError:
+        return {}
+    return {line[0]: float(line[1]) for line in words if len(line) > 1 and line[1].isdigit()}
 
 
 def require_stack_memory(
@@ -20,21 +133,161 @@ def require_stack_memory(
     ``by_features``: whether the fit forms no matrix of all rows where kernels are given by features.
     """
     ranks = [kernel.rank for kernel in bound.kernels]
-    n_values = sum(n_rows * (n_rows if rank is None else rank) for rank in ranks)
-    low_rank = by_features and n_rows > MAX_DENSE_POINTS and None not in ranks
-    n_bytes = n_values * np.dtype(dtype).itemsize + (8 * n_values if low_rank else 24 * n_rows**2)
     require_memory(
-        n_bytes,
+        stack_bytes(n_rows, ranks, dtype, by_features=by_features),
         f"{owner} keeps {len(ranks)} kernels of {n_rows:,} rows in memory",
         f'Use fewer kernels or rows, dtype="float32", or {advice}.',
     )
 
 
-def require_memory(n_bytes: float, what: str, advice: str) -> None:
-    """Refuse what would not fit into the memory of this machine."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # not known on this system
+def require_machine_memory(
+    owner: str, library: KernelLibrary, sample: Sample, n_rows: int, dtype: str, advice: str, *, by_features: bool
+) -> None:
+    """Refuse a fit before its kernels are tied to rows, where these and a machine would not fit into the memory.
+
+    Parameters
+    ----------
+    owner : str
+    library : KernelLibrary
+    sample : Sample
+        To whose rows kernels are tied.
+    n_rows : int
+        Of these, that the machine is trained on.
+    dtype : str
+    advice : str
+        As for :func:`require_stack_memory`.
+    by_features : bool
+    """
+    recipes = [entry.kernel for entry in library.entries]
+    n_features = sample.X.shape[1]
+    ranks = [recipe_rank(recipe, sample.n_rows, n_features) for recipe in recipes]
+    n_bytes = (
+        binding_bytes(recipes, sample.n_rows, n_features)
+        + stack_bytes(n_rows, ranks, dtype, by_features=by_features)
+        + block_bytes(sample.n_rows, min(n_rows, MAX_SUPPORT))
+        + FLOAT * ROW_VECTORS * float(sample.n_rows)
+    )
+    require_memory(
+        n_bytes,
+        f"{owner} needs {len(ranks)} kernels of {sample.n_rows:,} rows, {n_rows:,} of them in its machines",
+        f'Use fewer kernels or rows, dtype="float32", or {advice}.',
+    )
+
+
+def require_graph_memory(owner: str, n_rows: int, n_features: int, n_neighbors: int | None) -> None:
+    """Refuse to spread labels over a graph of more rows than fit into the memory.
+
+    ``n_neighbors``: of each row; None where a kernel joins all pairs.
+    """
+    if n_neighbors is None:
+        require_memory(
+            FLOAT * JOINED_COPIES * float(n_rows) ** 2,
+            f"{owner} joins all pairs of {n_rows:,} rows where a kernel is given",
+            "Pass kernel=None for the graph of nearest neighbours, or fewer rows.",
+        )
         return
-    if n_bytes > MEMORY_SHARE * memory:
-        raise MemoryError(f"{what}, about {n_bytes / 2**30:.1f} GB of the {memory / 2**30:.1f} GB here. {advice}")
+    edges = float(n_rows) * min(n_neighbors, n_rows)
+    require_memory(
+        graph_bytes(n_rows, n_features, n_neighbors) + KEPT_EDGE_BYTES * edges,
+        f"{owner} joins {n_rows:,} rows with {n_neighbors} neighbours each",
+        "Pass fewer rows or a smaller n_neighbors.",
+    )
+
+
+def graph_bytes(n_rows: int, n_features: int, n_neighbors: int) -> float:
+    """Return the bytes that the graph of nearest neighbours takes while it is made."""
+    edges = float(n_rows) * min(n_neighbors, n_rows)
+    blocks = block_bytes(n_rows, SEARCH_VALUES, SEARCH_COPIES)
+    return EDGE_BYTES * edges + ROW_COPIES * FLOAT * float(n_rows * n_features) + blocks
+
+
+def stack_bytes(n_rows: int, ranks: Sequence[int | None], dtype: str, *, by_features: bool) -> float:
+    """Return the bytes of kernels at so many rows, and of their sum.
+
+    Parameters
+    ----------
+    n_rows : int
+    ranks : sequence of int or None
+        Columns of the features of each kernel; None where it is a matrix.
+    dtype : str
+        In which they are kept.
+    by_features : bool
+        Whether no matrix of all rows is formed where kernels are given by features.
+    """
+    n_values = sum(n_rows * float(n_rows if rank is None else rank) for rank in ranks)
+    low_rank = by_features and n_rows > MAX_DENSE_POINTS and None not in ranks
+    return n_values * np.dtype(dtype).itemsize + (FLOAT * n_values if low_rank else 3 * FLOAT * float(n_rows) ** 2)
+
+
+def binding_bytes(recipes: Iterable[Kernel], n_rows: int, n_features: int) -> float:
+    """Return the bytes of what kernels keep of rows when they are tied to them, and of what that takes.
+
+    Parameters
+    ----------
+    recipes : iterable of Kernel
+    n_rows : int
+    n_features : int
+    """
+    kept: dict[object, float] = {}
+    for_a_while = [ROW_COPIES * FLOAT * float(n_rows * n_features)]
+    for recipe in recipes:
+        for part in recipe.walk():
+            _add_parts(part, n_rows, n_features, kept, for_a_while)
+    return sum(kept.values()) + max(for_a_while)
+
+
+def block_bytes(n_rows: int, n_columns: int, copies: float = PREDICTION_COPIES, width: int = 1) -> float:
+    """Return the bytes of blocks of so many rows and columns in all, which the working memory bounds.
+
+    ``copies`` of a block are in memory at a time; its size is bounded as if it were so many times as wide.
+    """
+    bounded = BLOCK_SHARE * get_config()["working_memory"] * 2**20 / width
+    return copies * min(float(bounded), FLOAT * float(n_rows) * n_columns)
+
+
+def recipe_rank(recipe: Kernel, n_rows: int, n_features: int) -> int | None:
+    """Return how many features give a kernel of so many rows; None where it is a matrix of all pairs."""
+    if isinstance(recipe, ManifoldKernel):
+        rank = recipe.count_anchors(n_rows)
+        if rank == n_rows and recipe.ratio == 0:
+            return recipe_rank(recipe.base, n_rows, n_features)
+    elif isinstance(recipe, SpectralKernel):
+        rank = recipe.n_vectors(count_landmarks(recipe.n_landmarks, n_rows))
+    elif isinstance(recipe, Linear):
+        rank = n_features
+    elif isinstance(recipe, Preprocessed | OnColumns):
+        return recipe_rank(recipe.kernel, n_rows, n_features)
+    else:
+        return None
+    return rank if 2 * rank <= n_rows else None
+
+
+def _add_parts(
+    recipe: Kernel, n_rows: int, n_features: int, kept: dict[object, float], for_a_while: list[float]
+) -> None:
+    """Add what one recipe keeps, by what it is, since kernels share it, and what it takes for a while."""
+    if isinstance(recipe, ManifoldKernel):
+        n_anchors = recipe.count_anchors(n_rows)
+        if n_anchors == n_rows and recipe.ratio == 0:
+            return
+        features = FLOAT * float(n_rows) * n_anchors
+        square = SQUARE_COPIES * FLOAT * float(n_anchors) ** 2
+        kept["anchors", recipe.base, n_anchors] = features
+        for_a_while.append(square + block_bytes(n_rows, n_anchors, ANCHOR_COPIES, ANCHOR_WIDTH))
+        if recipe.ratio > 0:
+            edges = float(n_rows) * min(int(recipe.n_neighbors), n_rows)
+            kept["graph", recipe.graph_key(n_anchors)] = KEPT_EDGE_BYTES * edges
+            for_a_while.append(graph_bytes(n_rows, n_features, int(recipe.n_neighbors)))
+            if recipe.metric == "kernel" and n_rows <= MAX_PAIRED_ROWS:
+                for_a_while.append(block_bytes(n_rows, n_rows, PAIR_COPIES, PAIR_WIDTH))
+            elif recipe.metric == "kernel":
+                for_a_while.append(graph_bytes(n_rows, n_anchors, int(recipe.n_neighbors)))
+            for_a_while.append(features + 2 * KEPT_EDGE_BYTES * edges + square)
+    elif isinstance(recipe, SpectralKernel):
+        n_landmarks = count_landmarks(recipe.n_landmarks, n_rows)
+        kept["vectors", recipe.base, n_landmarks] = FLOAT * float(n_rows) * recipe.n_vectors(n_landmarks)
+        for_a_while.append(SQUARE_COPIES * FLOAT * float(n_landmarks) ** 2 + block_bytes(n_rows, n_landmarks))
+    elif isinstance(recipe, ForestKernel):
+        kept["leaves", recipe] = 4 * float(n_rows) * recipe.n_trees
+    elif isinstance(recipe, Preprocessed | OnColumns):
+        kept["columns", recipe] = FLOAT * float(n_rows * n_features)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from ..compiling import compiled_later
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
 MAX_DENSE_POINTS = 4000  # points, above which kernels that are given by features are used through these alone
+CONVERTED_ROWS = 4096  # of features in single precision that are converted at a time
 MIN_SYMMETRIC_ENTRIES = 100_000  # from so many entries of a kernel on, reading half of them is faster
 MAX_ROWWISE_VECTORS = 3  # up to so many are multiplied row by row; with more, a dense product is faster
 
@@ -123,23 +124,28 @@ class KernelStack:
         return self._sum
 
     @property
+    def dtype(self) -> np.dtype:
+        """The precision of the kernels; that of the most accurate one."""
+        return np.result_type(*(_get_entries(member).dtype for member in self.members))
+
+    @property
     def is_low_rank(self) -> bool:
         """Whether all kernels are given by features, and so many points that no matrix of theirs should be formed."""
         return self.n_points > MAX_DENSE_POINTS and all(isinstance(member, Factor) for member in self.members)
 
-    def features(self, weights: np.ndarray) -> np.ndarray:
+    def features(self, weights: np.ndarray, dtype: Any = np.float64) -> np.ndarray:
         """Return ``F`` with ``F F'`` the weighted sum of scaled kernels, where all are given by features.
 
-        A call with other weights forgets it; one with the same gives it back.
+        A call with other weights forgets it; one with the same, and the same type, gives it back.
         """
-        if self._features is None or not np.array_equal(weights, self._summed):
+        if self._features is None or self._features.dtype != dtype or not np.array_equal(weights, self._summed):
             self._features = None  # so that there is one at a time
             factors = np.sqrt(weights / self.scales)
             active = [(factor, _get_entries(self.members[k])) for k, factor in enumerate(factors) if factor > 0.0]
-            self._features = np.empty((self.n_points, sum(Z.shape[1] for _, Z in active)))
+            self._features = np.empty((self.n_points, sum(Z.shape[1] for _, Z in active)), dtype)
             start = 0
             for factor, Z in active:
-                np.multiply(factor, Z, out=self._features[:, start : start + Z.shape[1]])
+                np.multiply(self._features.dtype.type(factor), Z, out=self._features[:, start : start + Z.shape[1]])
                 start += Z.shape[1]
             self._summed = weights.copy()
         return self._features
@@ -170,7 +176,8 @@ class KernelStack:
         whole, values = np.ascontiguousarray(X.T, dtype=float), np.ascontiguousarray(X[rows].T, dtype=float)
         for k, member in enumerate(self.members):
             if isinstance(member, Factor):
-                out[k] = ((X.T @ member.Z) @ member.Z.T) / self.scales[k]
+                _add_factor_product(member.Z, X, out[k])
+                out[k] /= self.scales[k]
             elif isinstance(member, Diagonal):
                 out[k] = X.T * member.values / self.scales[k]
             elif X.shape[1] <= MAX_ROWWISE_VECTORS and by_half:
@@ -219,6 +226,16 @@ class KernelStack:
                     f"Kernel {k} has shape {shape}, but the stack is over {self.n_points} points; wrap a low-rank "
                     "factor in Factor and a diagonal in Diagonal."
                 )
+
+
+def _add_factor_product(Z: np.ndarray, X: np.ndarray, out: np.ndarray) -> None:
+    """Add the transposed product of ``Z Z'`` with ``X``, in double precision without a copy of ``Z`` in it."""
+    parts = [slice(start, start + CONVERTED_ROWS) for start in range(0, len(Z), CONVERTED_ROWS)]
+    if Z.dtype == np.float64:
+        parts = [slice(None)]
+    left = sum((X[part].T @ Z[part].astype(float, copy=False) for part in parts), np.zeros((X.shape[1], Z.shape[1])))
+    for part in parts:
+        out[:, part] += left @ Z[part].astype(float, copy=False).T
 
 
 def _get_entries(member: Member) -> np.ndarray:

@@ -30,6 +30,7 @@ from ..margin import DualProblem
 from . import smo
 from .box_programs import DenseKernel, FeatureKernel, solve_boxes
 from .kernel_stack import MAX_DENSE_POINTS, Diagonal, KernelStack
+from .proximal_newton import solve_proximal_newton
 
 # An infinite box is closed where it does not bind. With signs as linear term, the optimum of the open box has a sum of
 # absolute values of twice its value: if that of the closed box is within the box, no better point is outside.
@@ -147,11 +148,9 @@ class WeightedSVM:
         self.deadline, self.n_threads = deadline, n_threads
         self.ridge = np.broadcast_to(np.asarray(ridge, dtype=float), (stack.n_points,))
         self.n_solves = 0
-        # Features of many points need not become a matrix where there is no equality, or few points take part.
-        few = all(
-            problem.total is None or len(np.unique(problem.rows)) <= MAX_DENSE_POINTS for problem in self.problems
-        )
-        self.low_rank = stack.is_low_rank and few and not self.ridge.any()
+        # Features of many points need not become a matrix: machines are trained on these, or on that of a few points.
+        self.low_rank = stack.is_low_rank and not self.ridge.any()
+        self._precision = stack.dtype if all(problem.total is not None for problem in self.problems) else np.float64
         self.are_boxes = all(
             problem.total is None and np.isfinite(problem.lower).all() and np.isfinite(problem.upper).all()
             for problem in self.problems
@@ -166,7 +165,7 @@ class WeightedSVM:
     def block(self, weights: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Return the combined kernel at some rows, on and above the diagonal at least."""
         if self.low_rank:
-            F = self.stack.features(weights)[rows]
+            F = self.stack.features(weights, self._precision)[rows].astype(float, copy=False)
             return np.asarray(F @ F.T)
         K = np.empty((len(rows), len(rows)))
         gather(self.kernel(weights), rows, K)
@@ -185,7 +184,7 @@ class WeightedSVM:
         combined kernel with the start are known, a machine that starts at its optimum costs next to nothing. When the
         time is over an `OutOfTimeError` ends all but the first machine of the first call.
         """
-        K = self.stack.features(weights) if self.low_rank else self.kernel(weights)
+        K = self.stack.features(weights, self._precision) if self.low_rank else self.kernel(weights)
         diagonal = self.ridge + sum(
             weight / scale * member.values
             for weight, scale, member in zip(weights, self.stack.scales, self.stack.members, strict=True)
@@ -232,12 +231,27 @@ class WeightedSVM:
         with ThreadPoolExecutor(min(self.n_threads, len(self.problems))) as threads:
             return list(threads.map(solve_one, range(len(self.problems))))
 
-    def _matrix(self, K: np.ndarray, problem: DualProblem) -> tuple[np.ndarray, np.ndarray | None]:
-        """Return the combined kernel, at the rows that take part where it is given by features, and the index to it."""
+    def _train(
+        self,
+        K: np.ndarray,
+        problem: DualProblem,
+        lower: np.ndarray,
+        upper: np.ndarray,
+        start: np.ndarray | None,
+        tol: float,
+    ) -> smo.MachineResult:
+        """Train a machine in a box on the combined kernel, or on its features."""
         if not self.low_rank:
-            return K, problem.index
+            return smo.solve(
+                K, problem.linear, lower, upper, total=problem.total, index=problem.index, start=start, tol=tol
+            )
         rows, index = np.unique(problem.rows, return_inverse=True)
-        return K[rows] @ K[rows].T, index
+        if problem.total is not None and len(rows) > MAX_DENSE_POINTS:
+            return solve_proximal_newton(
+                K, problem.linear, lower, upper, total=problem.total, index=problem.index, start=start, tol=tol
+            )
+        F = K[rows].astype(float, copy=False)
+        return smo.solve(F @ F.T, problem.linear, lower, upper, total=problem.total, index=index, start=start, tol=tol)
 
     def _solve_one(self, c: int, K: np.ndarray, diagonal: np.ndarray, tol: float, start: np.ndarray | None) -> Solved:
         """Return duals, multiplier, value, duality gap of a machine, and whether it is proven."""
@@ -247,16 +261,18 @@ class WeightedSVM:
             box = self._boxes[c] if infinite else np.inf
             lower, upper = np.maximum(problem.lower, -box), np.minimum(problem.upper, box)
             asked = min(MAX_BOX_GAP, tol * self._slack[c])
-            matrix, index = self._matrix(K, problem)
-            result = smo.solve(
-                matrix, problem.linear, lower, upper, total=problem.total, index=index, start=start, tol=asked
-            )
+            result = self._train(K, problem, lower, upper, start, asked)
             start, value = result.x, -result.objective
             reach = float(np.abs(result.x).sum())
             if reach > box and box < MAX_BOX:
                 self._boxes[c] = BOX_GROWTH * reach
                 continue
-            gap = _ridge_gap(result, lower, upper, diagonal[problem.rows]) if reach <= box else np.inf
+            if reach > box:
+                gap = np.inf
+            elif self.low_rank:
+                gap = result.certificate.gap
+            else:
+                gap = _ridge_gap(result, lower, upper, diagonal[problem.rows])
             if gap > tol * abs(value) and self._slack[c] > 1.0:
                 self._slack[c] = max(1.0, 0.1 * self._slack[c])
                 continue

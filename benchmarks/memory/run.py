@@ -1,0 +1,107 @@
+"""Memory known in advance: the estimate of each fit beside its peak.
+
+    python benchmarks/memory/run.py [--rows 20000 200000 1000000] [--estimators NAME ...] [--limit 6000000] [--add]
+        [--no-save]
+
+Rows of ten columns in clusters, 500 of them labelled, every estimator with nothing set. Each fit runs in a process of
+its own (`one_fit.py`) below a limit on the address space (kilobytes, as ``ulimit -v``), with one thread. The growth is
+the peak of resident memory less what is resident before the fit; "refused" is a MemoryError that says what to pass
+instead, before anything is computed. ``--add`` keeps the cells of the last run that are not measured again.
+"""
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import sklearn
+
+HERE = Path(__file__).parent
+NAMES = (
+    "LapSVMClassifier",
+    "TSVMClassifier",
+    "TSVMMKLClassifier",
+    "RKDAClassifier",
+    "MKLClassifier",
+    "MKLRegressor",
+    "HarmonicClassifier",
+    "HarmonicRegressor",
+)
+SECONDS, LARGE = 600, 200 * 2**20  # a fit may take; bytes above which the bound holds
+MAX_RATIO = 1.2  # of the peak to the estimate
+
+
+def measure(name, n_rows, limit):
+    """Return what the process of one fit prints."""
+    environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
+    command = [sys.executable, str(HERE / "one_fit.py"), name, str(n_rows)]
+    bounded = lambda: resource.setrlimit(resource.RLIMIT_AS, (1024 * limit, 1024 * limit))  # noqa: E731
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, timeout=SECONDS, preexec_fn=bounded
+        )
+    except subprocess.TimeoutExpired:
+        return {"estimator": name, "rows": n_rows, "outcome": f"more than {SECONDS} s"}
+    if done.returncode:
+        return {"estimator": name, "rows": n_rows, "outcome": done.stderr.strip().splitlines()[-1][:60]}
+    return json.loads(done.stdout)
+
+
+def table(records):
+    lines = ["| estimator | rows | outcome | seconds | of processor | estimate | peak | ratio |", "|---" * 8 + "|"]
+    for r in records:
+        cells = [r["estimator"], f"{r['rows']:,}", r["outcome"]]
+        if "growth" in r:
+            cells += [f"{r['seconds']:.1f}", f"{r['processor_seconds']:.1f}", f"{r['estimate'] / 2**20:.0f} MB"]
+            fitted = r["outcome"] == "fitted"
+            cells += [f"{r['growth'] / 2**20:.0f} MB", f"{r['growth'] / r['estimate']:.2f}" if fitted else ""]
+        lines.append("| " + " | ".join(cells + [""] * (8 - len(cells))) + " |")
+    return "\n".join(lines)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=int, nargs="+", default=[20_000, 200_000, 1_000_000])
+    parser.add_argument("--estimators", nargs="+", default=list(NAMES))
+    parser.add_argument("--limit", type=int, default=6_000_000)
+    parser.add_argument("--add", action="store_true")
+    parser.add_argument("--no-save", action="store_true")
+    options = parser.parse_args()
+    found = {}
+    if options.add and (HERE / "results.json").exists():
+        last = json.loads((HERE / "results.json").read_text())["records"]
+        found = {(r["estimator"], r["rows"]): r for r in last}
+    for n_rows in options.rows:
+        for name in options.estimators:
+            found[name, n_rows] = measure(name, n_rows, options.limit)
+            print(found[name, n_rows], file=sys.stderr, flush=True)
+    records = [found[key] for key in sorted(found, key=lambda key: (NAMES.index(key[0]), key[1]))]
+    text = table(records)
+    fitted = [r for r in records if r["outcome"] == "fitted" and r["growth"] > LARGE]
+    largest = max((r["growth"] / r["estimate"] for r in fitted), default=0.0)
+    words = f"Largest ratio of a fit that grew by more than 200 MB: {largest:.2f}; the bound is {MAX_RATIO}."
+    print(f"{text}\n\n{words}")
+    if options.no_save:
+        return
+    about = {
+        "date": str(date.today()),
+        "cores": os.cpu_count(),
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__,
+        "limit in kilobytes": options.limit,
+    }
+    (HERE / "results.json").write_text(json.dumps({"about": about, "records": records}, indent=1) + "\n")
+    head = "# Memory known in advance\n\nThe estimate made before a fit, and its peak above what was there before."
+    tail = ", ".join(f"{key} {value}" for key, value in about.items())
+    (HERE / "results.md").write_text(f"{head}\n\n{text}\n\n{words}\n\n{tail}.\n")
+
+
+if __name__ == "__main__":
+    main()
