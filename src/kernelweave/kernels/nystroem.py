@@ -42,7 +42,7 @@ ROUNDINGS = 100  # units in the last place of the kernel's values that are no sm
 # With 5000 rows and 10 steps, landmarks are nearer to the rows by 1 % (the mean of eight sets), and the error of the
 # Nystroem approximation is smaller by 1 %, in more than twice the time.
 CLUSTERED_ROWS, CLUSTER_SIZE, KMEANS_STEPS = 2000, 20, 5
-NEARLY = 1e-6  # of a squared distance: what rounding can make of equal ones
+NEARLY = 1e-6  # of a distance, or its square: what rounding can make of equal ones
 EPS = float(np.finfo(np.float64).eps)
 MAX_REMAINDER = 1e-9  # times the number of rows: what may be left over of a kernel that is evaluated with rounding
 
@@ -192,9 +192,7 @@ def _sparse_rows_near_means(points: Any, n_means: int, rng: np.random.Generator)
         warnings.simplefilter("ignore", ConvergenceWarning)  # fewer distinct rows than landmarks: some are drawn then
         seed = int(rng.integers(2**31))
         means = KMeans(n_means, init="random", n_init=1, max_iter=KMEANS_STEPS, random_state=seed).fit(points)
-    found = pairwise_distances_chunked(
-        means.cluster_centers_, points, reduce_func=_find_first_nearest, metric="sqeuclidean"
-    )
+    found = pairwise_distances_chunked(means.cluster_centers_, points, reduce_func=_find_first_nearest)
     return np.concatenate(list(found))
 
 

@@ -24,7 +24,7 @@ from kernelweave import (
 from kernelweave.estimators.shared import kernel_alignment, memory
 from kernelweave.estimators.shared.base_kernels import bind_base_kernels
 from kernelweave.estimators.shared.kernel_alignment import fit_kernel, learn_kernel, weigh
-from kernelweave.estimators.shared.sample import Rows, read_as_given
+from kernelweave.estimators.shared.sample import Rows, read_as_given, read_sample
 from kernelweave.estimators.shared.target import read_target
 from kernelweave.labels import partition
 from kernelweave.solvers.result import Status
@@ -185,7 +185,7 @@ def test_a_kernel_that_was_learned_elsewhere_is_kept_as_by_fit():
     X, y, _ = moons(17)
     fitted, other = (LabelAwareKernelLearner(RBF(1.0), extra_kernels=Linear()) for _ in range(2))
     fitted.fit(X, y)
-    sample = read_as_given(Rows(X), partition(y))
+    sample = read_sample(Rows(X), partition(y))
     other.keep_kernel(sample, fit_kernel(other.design(), sample, np.random.default_rng(0)))
     assert vars(other).keys() == vars(fitted).keys()
     np.testing.assert_array_equal(other.transform(X), fitted.transform(X))
