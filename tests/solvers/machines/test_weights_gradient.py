@@ -112,3 +112,12 @@ def test_equal_slopes_of_any_size_leave_the_weights_where_they_are(size):
     step = ProjectedGradientStep(svm, lambda value: 1e-3)
     with np.errstate(all="raise", under="ignore"):
         np.testing.assert_allclose(step._project(weights - step._step_size(value) * value.gradient), weights)
+
+
+def test_group_lasso_leaves_the_weights_of_a_zero_function_where_they_are():
+    problem = DualProblem(np.zeros(6), np.zeros(6), np.ones(6))
+    svm = WeightedSVM(KernelStack([np.eye(6), np.ones((6, 6))]), [problem], norm=2.0)
+    weights = normalise(np.array([3.0, 1.0]), 2.0)
+    with np.errstate(all="raise", under="ignore"):
+        value, _ = GroupLassoStep(svm, lambda value: 1e-3)(svm.solve(weights, 1e-3))
+    np.testing.assert_array_equal(value.weights, weights)

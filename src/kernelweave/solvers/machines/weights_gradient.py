@@ -168,5 +168,6 @@ class GroupLassoStep:
     def __call__(self, value: Value) -> tuple[Value, str]:
         """Return the next value, and how it was reached."""
         norm = self.machines.norm
-        weights = normalise((value.weights**2 * value.forms) ** (1.0 / (norm + 1.0)), norm)
+        sizes = (value.weights**2 * value.forms) ** (1.0 / (norm + 1.0))
+        weights = normalise(sizes, norm) if sizes.any() else value.weights  # a function of zero prefers none
         return self.machines.solve(weights, self.accuracy(value), start=value.duals), "group lasso"
