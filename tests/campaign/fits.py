@@ -43,7 +43,9 @@ def run(number):
             complaints += judge_outputs(fit)
         except Exception as error:  # noqa: BLE001 - likewise
             return about | {"also": ["fitted"]} | refusal(error, "refused to predict")
-    complaints += [f"numpy warns: {w.message} ({w.filename}:{w.lineno})" for w in caught if is_noise(w)][:1]
+    complaints += [
+        f"numpy warns: {w.message} ({w.filename.rpartition('/src/')[2]}:{w.lineno})" for w in caught if is_noise(w)
+    ][:1]
     if not fit.is_sound:
         complaints.append("rows that are not finite were learned from")
     ended = "converged" if fit.model.status_.converged else "limit said"
