@@ -53,7 +53,7 @@ def test_the_library_and_the_columns_are_kept(case):
     assert outputs(model, X).shape[0] == len(y)
 
 
-@cases(where=lambda case: bool(case.line) and not case.combines_models)
+@cases(where=lambda case: "callback" in case.parameters and not case.combines_models)
 def test_history_has_a_record_for_each_iteration(case):
     model = fitted(case)
     assert len(model.history_) >= model.n_iter_ >= 1

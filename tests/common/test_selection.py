@@ -142,7 +142,8 @@ def test_precomputed_kernels_are_cross_validated_by_row_numbers(case):
     ]
     if "metric" in case.parameters and not metric:
         return  # neighbours are those of the rows, not of the kernel: row numbers have others
-    assert_close(*scores, share=case.close)
+    # Searches deal rows to folds by their content, and row numbers are another one.
+    assert_close(*scores, share=0.05 if case.combines_models else case.close)
 
 
 @cases(where=is_predictor)

@@ -26,7 +26,7 @@ from kernelweave import (
     TSVMClassifier,
     TSVMMKLClassifier,
 )
-from kernelweave.estimators import harmonic
+from kernelweave.estimators.shared import harmonic
 from kernelweave.kernels import manifold, nystroem, spectral
 from kernelweave.kernels.sharing import shared_bindings
 from kernelweave.model_selection.calibration import decision_values

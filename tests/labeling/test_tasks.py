@@ -5,6 +5,7 @@ from checks.partial_tables import fill, numeric, table
 from sklearn.datasets import load_wine
 
 from kernelweave.errors import KernelweaveError
+from kernelweave.labeling.tasks import ROUNDING
 
 
 def test_too_few_labels_to_hold_out_give_labels_without_probabilities():
@@ -73,7 +74,8 @@ def test_labels_that_are_no_better_than_guessing_are_said_to_be_so():
     frame = pd.DataFrame({"noise": rng.normal(size=90).astype(str), "y": cells}, dtype=object)
     noise = np.where(empty, "", rng.choice(["p", "p", "p", "q"], 90)).astype(object)
     report = fill(frame.assign(y=noise), noise, empty).report
-    assert report["errors"]["kernelweave"]["error"] >= report["errors"]["majority class"]["error"]
+    errors = report["errors"]
+    assert errors["kernelweave"]["error"] >= errors["majority class"]["error"] * (1 - ROUNDING)
     assert any("no better than those of the majority class" in warning for warning in report["warnings"])
 
 

@@ -22,6 +22,7 @@ from .target import check_groups, count_classes, join_names, note_doubtful_class
 
 COVERAGE = 0.9  # of the interval given with a number
 OURS = "kernelweave"  # in the record, beside the majority class or the mean
+ROUNDING = 1e-9  # of an error, within which two are the same
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,6 +200,6 @@ def _note_useless(errors: dict[str, dict[str, Any]], measure: str) -> list[str]:
     if not errors:
         return []
     (_, ours), (simplest, its_error) = ((name, error[measure]) for name, error in errors.items())
-    if ours < its_error:
+    if ours < its_error * (1 - ROUNDING):
         return []
     return [f"The labels are no better than those of the {simplest}: do not use them without a check."]

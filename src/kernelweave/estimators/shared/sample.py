@@ -100,12 +100,12 @@ class Sample:
         kept = self.partition.restrict(keep)
         return replace(self, X=self.X[keep], weight=self.weight[keep], partition=kept, kept=self.kept[keep])
 
-    def reorder(self, order: np.ndarray) -> Sample:
-        """Return the sample of the same rows in another order."""
+    def reorder(self, order: np.ndarray, X: Any = None) -> Sample:
+        """Return the sample of the same rows in another order; ``X``: these rows, where they are known."""
         if np.array_equal(order, np.arange(len(order))):
             return self
-        part = self.partition.reorder(order)
-        return replace(self, X=self.X[order], weight=self.weight[order], partition=part, kept=self.kept[order])
+        X, part = self.X[order] if X is None else X, self.partition.reorder(order)
+        return replace(self, X=X, weight=self.weight[order], partition=part, kept=self.kept[order])
 
     def spread(self, values: np.ndarray) -> Any:
         """Return values of the rows that take part as values of all rows given; zero at the others.
@@ -128,7 +128,13 @@ def read_sample(rows: Rows, partition: Any, sample_weight: Any = None) -> Sample
     sample = read_as_given(rows, partition, sample_weight)
     if sample.n_rows > MAX_ORDERED_ROWS:
         return sample
-    return sample.reorder(once("order of rows", sample.X, lambda _: order_rows(sample.X)))
+    # Within shared bindings the same rows are the same array in every fit, by which they are known.
+    return sample.reorder(*once("rows in order", sample.X, lambda _: _sort_rows(sample.X)))
+
+
+def _sort_rows(X: Any) -> tuple[np.ndarray, Any]:
+    order = order_rows(X)
+    return order, X[order]
 
 
 def read_as_given(rows: Rows, partition: Any, sample_weight: Any = None) -> Sample:
