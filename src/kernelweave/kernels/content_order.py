@@ -26,8 +26,10 @@ from .base import batches
 
 Keys = NDArray[np.uint64]
 
-CELLS_PER_DEVIATION = 4096.0  # far above the rounding of a deviation, and fine enough to tell rows apart
+CELLS_PER_DEVIATION = 12  # as a power of two: far above the rounding of a mean, and fine enough to tell rows apart
 SHIFT = 0.381966  # of cells, whose borders would otherwise lie at round numbers
+# Deviations that are powers of two, as those of flags, are common: the factor keeps them away from the next power.
+OFF_POWERS = 0.739085
 MIN_DEVIATION = 2.0**-30  # of the largest value, below which differences are rounding
 MISSING = 2.0**50 + 1.0  # the cell of a missing value
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
@@ -94,7 +96,7 @@ def _find_row_keys(X: Any) -> Keys:
 
 
 def _scale_columns(X: Any) -> NDArray[np.float64]:
-    """Return what the values of each column are multiplied by; zero where they are constant but for rounding."""
+    """Return what the values of each column are multiplied by, powers of two: the numbers of cells."""
     magnitude = np.abs(X)
     if sparse.issparse(X):
         largest = magnitude.max(axis=0).toarray().ravel() if X.shape[0] else np.zeros(X.shape[1])
@@ -113,8 +115,8 @@ def _scale_columns(X: Any) -> NDArray[np.float64]:
             mean += np.nan_to_num(X[part] * unit).sum(axis=0) / n_rows
         for part in batches(n_rows, 2 * X.shape[1]):
             square += np.square(np.nan_to_num(X[part] * unit) - mean).sum(axis=0) / n_rows
-    deviation = np.sqrt(np.maximum(square, 0.0))
-    return np.where(deviation > MIN_DEVIATION, unit * CELLS_PER_DEVIATION / np.maximum(deviation, MIN_DEVIATION), 0.0)
+    deviation = np.maximum(np.sqrt(np.maximum(square, 0.0)) * OFF_POWERS, MIN_DEVIATION)
+    return unit * np.ldexp(1.0, CELLS_PER_DEVIATION - np.frexp(deviation)[1])
 
 
 def _sum_hashes(X: Any, scale: NDArray[np.float64], rows: Keys, columns: Keys) -> tuple[Keys, Keys]:
