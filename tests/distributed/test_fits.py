@@ -3,6 +3,7 @@
 The rows count as many here: nothing but labelled rows, drawn ones and centres comes to memory.
 """
 
+import operator
 import os
 import pickle
 import signal
@@ -11,6 +12,7 @@ import sys
 import threading
 import time
 
+import dask
 import dask.array as da
 import joblib
 import numpy as np
@@ -183,6 +185,17 @@ def test_processes_give_the_fit_in_memory(cluster):
 
 
 @pytest.mark.slow
+def _are_shared(block, first, kernels, rows):
+    return [all(kernel is rows for kernel in kernels)]
+
+
+def test_what_blocks_are_told_shares_its_parts_on_every_worker(cluster):
+    rows, blocks = np.zeros(3), [dask.delayed(np.zeros)(2) for _ in range(8)]
+    rows_of_blocks = rows_module.PartitionedRows(blocks, [2] * 8, None, float)
+    told = rows_of_blocks.reduce(_are_shared, operator.add, (rows, rows), rows)
+    assert told == [True] * 8
+
+
 def test_model_selection_runs_on_the_cluster_through_joblib(cluster):
     grid = GridSearchCV(LapSVMClassifier(), {"C": [0.1, 10.0]}, cv=SemiSupervisedSplit(2), scoring=labeled_scorer())
     with joblib.parallel_config(backend="dask"):

@@ -131,9 +131,31 @@ class PartitionedRows:
 
     def _visit(self, function: Callable[..., Any], args: Sequence[Any]) -> list[Any]:
         delayed = _delayed()
-        shared = [delayed(arg, traverse=False) for arg in args]
-        call = delayed(function, pure=False)
-        return [call(self.blocks[k], int(self.starts[k]), *shared) for k in self._filled]
+        shared = delayed(_Arguments(tuple(args)), traverse=False)
+        call = delayed(_Visit(function), pure=False)
+        return [call(self.blocks[k], int(self.starts[k]), shared) for k in self._filled]
+
+
+class _Arguments:
+    """What every block is told, sent to each worker once.
+
+    Dask sends an object of its own kind whole, but a tuple part by part: kernels that share their rows would no longer
+    do so where they arrive, and distances would be computed for each of them.
+    """
+
+    def __init__(self, values: tuple[Any, ...]):
+        self.values = values
+
+
+class _Visit:
+    """The function of a block, its first row and what every block is told."""
+
+    def __init__(self, function: Callable[..., Any]):
+        self.function = function
+        self.__name__ = getattr(function, "__name__", type(function).__name__)  # by which Dask names its tasks
+
+    def __call__(self, block: Any, first: int, told: _Arguments) -> Any:
+        return self.function(block, first, *told.values)
 
 
 def read_blocks(X: Any, convert: Callable[[Any], Any]) -> tuple[list[Any], list[float]]:
