@@ -28,6 +28,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ import numpy as np
 from ..deadline import NO_DEADLINE, Deadline
 from ..margin import DualProblem
 from ..result import Certificate, FitState, SolverResult, Status
-from .dc import descend
+from .dc import DescentResult, descend
 from .kernel_stack import KernelStack
 from .kernel_weights import WeightsResult
 
@@ -215,82 +216,128 @@ def solve_transduction(
     TransductionResult
         ``x`` holds the weights. Records of the history name their stage.
     """
-    begun, n_solves, stopped, why = time.perf_counter(), 0, False, Status.CALLBACK
-    history: list[dict[str, Any]] = []
-    convex = not any(machine.cost_unlabeled.any() for machine in machines)
-
-    def train_point(
-        problems: list[DualProblem], weights: Any, duals: Any, products: Any, accuracy: float
-    ) -> tuple[WeightsResult, TransductivePoint]:
-        nonlocal n_solves
-        trained = train(problems, weights, duals, products, accuracy)
-        n_solves += trained.n_solves
-        return trained, _make_point(stack, machines, problems, trained)
-
-    first = machines if start is None else [replace(m, cost=c) for m, c in zip(machines, start, strict=True)]
-    point = train_point([machine.dual() for machine in first], None, None, None, tol if convex else FIRST_TOL * tol)[1]
-    reached = stages[0]
-    for stage in stages[-1:] if convex else stages:
-        stage_tol = tol if stage == stages[-1] else EARLY_TOLERANCE * tol
-        staged = [replace(machine, cost_unlabeled=stage * machine.cost_unlabeled) for machine in machines]
-        stretched = any(machine.stretched(point.values[:, c]) is not None for c, machine in enumerate(staged))
-
-        tried: list[TransductivePoint] = []  # the last point, and from where to solve its convex problem
-
-        def inner(
-            point: TransductivePoint, accuracy: float | None, staged: Any = staged, tried: Any = tried
-        ) -> tuple[TransductivePoint, float]:
-            pairs = list(zip(staged, point.slopes, strict=True))
-            constant = sum(machine.constant(slopes) for machine, slopes in pairs)
-            problems = [machine.dual(slopes) for machine, slopes in pairs]
-            begin = tried[1] if tried[0] is point else point
-            # copies of unlabelled points that the point does not have start at zero
-            duals = [np.pad(x, (0, len(p.linear) - len(x))) for x, p in zip(begin.duals, problems, strict=True)]
-            products = begin.values - begin.offsets
-            asked = _relate(accuracy, point.objective, constant, FIRST_TOL * tol)
-            trained, following = train_point(problems, begin.weights, duals, products, asked)
-            tried[:] = point, following
-            return _add_objective(staged, following), trained.objective - trained.certificate.gap + constant
-
-        def report_step(
-            record: dict[str, Any], stage: float = stage, stretched: bool = stretched, tol: float = stage_tol
-        ) -> bool:
-            nonlocal stopped, why
-            record |= {"stage": stage, "n_solves": n_solves, "seconds": time.perf_counter() - begun}
-            record["stretched"] = stretched and record["iteration"] == 1
-            asked = callback is not None and bool(callback(_make_state(record, tol, len(stages) * max_iter)))
-            stopped = asked or deadline.is_over
-            why = Status.CALLBACK if asked else Status.MAX_TIME
-            return stopped
-
-        begin = _add_objective(staged, point, stretch=True)
-        tried[:] = begin, _raise_bounds(stack, staged, begin, stage / reached)
-        reached = stage
-        result = descend(inner, begin, tol=stage_tol, max_iter=max_iter, exact=convex, on_step=report_step)
-        point = result.point
-        history += result.history
-        if result.status is Status.MAX_TIME:
-            stopped, why = True, Status.MAX_TIME
-        if stopped:
-            break
-    status, certificate = result.status, result.certificate
-    if status is Status.CALLBACK:
-        status = why
-    if stopped and (stage != stages[-1] or not np.isfinite(point.objective)):
-        # nothing is known about the problem of the last stage
-        point, status = _add_objective(machines, point), why
-        certificate = Certificate(np.inf, point.objective, "stationarity")
-    certificate = replace(certificate, kind="duality gap") if convex else certificate
-    return TransductionResult(
-        x=point.weights,
-        objective=point.objective,
-        certificate=certificate,
-        status=status,
-        n_iter=len(history),
-        history=tuple(history),
-        point=point,
-        n_solves=n_solves,
+    descent = _Descent(stack, machines, train, stages, tol, max_iter, callback, deadline)
+    return descent.run(
+        machines if start is None else [replace(m, cost=c) for m, c in zip(machines, start, strict=True)]
     )
+
+
+class _Descent:
+    """Machines on their way down, through one stage after the other.
+
+    Parameters are those of :func:`solve_transduction`.
+
+    Attributes
+    ----------
+    stage : float
+        The share of their cost that unlabelled points have now.
+    staged : list of TransductiveMachine
+        The machines with these costs.
+    tried, ahead : TransductivePoint
+        The last point whose convex problem was solved, and from where to solve it again.
+    stopped : Status or None
+        Why the descent is to end before it is finished.
+    """
+
+    stage: float
+    staged: list[TransductiveMachine]
+    tried: TransductivePoint
+    ahead: TransductivePoint
+
+    def __init__(
+        self,
+        stack: KernelStack,
+        machines: Sequence[TransductiveMachine],
+        train: Train,
+        stages: Sequence[float],
+        tol: float,
+        max_iter: int,
+        callback: Callable[[FitState], object] | None,
+        deadline: Deadline,
+    ):
+        self.stack, self.machines, self.train = stack, machines, train
+        self.tol, self.max_iter, self.callback, self.deadline = tol, max_iter, callback, deadline
+        self.convex = not any(machine.cost_unlabeled.any() for machine in machines)
+        self.stages = stages[-1:] if self.convex else stages
+        self.begun, self.n_solves = time.perf_counter(), 0
+        self.stopped: Status | None = None
+        self.history: list[dict[str, Any]] = []
+
+    def run(self, first: Sequence[TransductiveMachine]) -> TransductionResult:
+        """Descend from the machines that labelled points alone give, at the costs of ``first``."""
+        duals = [machine.dual() for machine in first]
+        _, point = self.solve(duals, None, None, None, self.tol if self.convex else FIRST_TOL * self.tol)
+        reached = self.stages[0]
+        for stage in self.stages:
+            result = self.descend(point, stage, reached)
+            point, reached = result.point, stage
+            if self.stopped is not None:
+                break
+        status, certificate = result.status, result.certificate
+        if self.stopped is not None and status is Status.CALLBACK:
+            status = self.stopped
+        if self.stopped is not None and (self.stage != self.stages[-1] or not np.isfinite(point.objective)):
+            # nothing is known about the problem of the last stage
+            point, status = _add_objective(self.machines, point), self.stopped
+            certificate = Certificate(np.inf, point.objective, "stationarity")
+        certificate = replace(certificate, kind="duality gap") if self.convex else certificate
+        return TransductionResult(
+            x=point.weights,
+            objective=point.objective,
+            certificate=certificate,
+            status=status,
+            n_iter=len(self.history),
+            history=tuple(self.history),
+            point=point,
+            n_solves=self.n_solves,
+        )
+
+    def descend(self, point: TransductivePoint, stage: float, reached: float) -> DescentResult[TransductivePoint]:
+        """Descend at one stage, from a point that was found at another."""
+        self.stage = stage
+        self.staged = [replace(machine, cost_unlabeled=stage * machine.cost_unlabeled) for machine in self.machines]
+        stretched = any(machine.stretched(point.values[:, c]) is not None for c, machine in enumerate(self.staged))
+        self.tried = begin = _add_objective(self.staged, point, stretch=True)
+        self.ahead = _raise_bounds(self.stack, self.staged, begin, stage / reached)
+        tol = self.tol if stage == self.stages[-1] else EARLY_TOLERANCE * self.tol
+        report = partial(self.report, stretched=stretched, tol=tol)
+        result = descend(self.step, begin, tol=tol, max_iter=self.max_iter, exact=self.convex, on_step=report)
+        self.history += result.history
+        if result.status is Status.MAX_TIME:
+            self.stopped = Status.MAX_TIME
+        return result
+
+    def step(self, point: TransductivePoint, accuracy: float | None) -> tuple[TransductivePoint, float]:
+        """Minimise the convex problem of a point; return where, and a lower bound on the minimum."""
+        pairs = list(zip(self.staged, point.slopes, strict=True))
+        constant = sum(machine.constant(slopes) for machine, slopes in pairs)
+        problems = [machine.dual(slopes) for machine, slopes in pairs]
+        begin = self.ahead if self.tried is point else point
+        # copies of unlabelled points that the point does not have start at zero
+        duals = [np.pad(x, (0, len(p.linear) - len(x))) for x, p in zip(begin.duals, problems, strict=True)]
+        asked = _relate(accuracy, point.objective, constant, FIRST_TOL * self.tol)
+        trained, following = self.solve(problems, begin.weights, duals, begin.values - begin.offsets, asked)
+        self.tried, self.ahead = point, following
+        return _add_objective(self.staged, following), trained.objective - trained.certificate.gap + constant
+
+    def solve(
+        self, problems: list[DualProblem], weights: Any, duals: Any, products: Any, accuracy: float
+    ) -> tuple[WeightsResult, TransductivePoint]:
+        """Train the machines once."""
+        trained = self.train(problems, weights, duals, products, accuracy)
+        self.n_solves += trained.n_solves
+        return trained, _make_point(self.stack, self.machines, problems, trained)
+
+    def report(self, record: dict[str, Any], stretched: bool, tol: float) -> bool:
+        """Add to a record of the history what is known here, and pass it on; tell whether to stop."""
+        record |= {"stage": self.stage, "n_solves": self.n_solves, "seconds": time.perf_counter() - self.begun}
+        record["stretched"] = stretched and record["iteration"] == 1
+        max_steps = len(self.stages) * self.max_iter
+        if self.callback is not None and bool(self.callback(_make_state(record, tol, max_steps))):
+            self.stopped = Status.CALLBACK
+        elif self.deadline.is_over:
+            self.stopped = Status.MAX_TIME
+        return self.stopped is not None
 
 
 def _raise_bounds(
