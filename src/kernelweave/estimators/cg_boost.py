@@ -293,7 +293,7 @@ class CGBoostClassifier(KernelClassifier):
         options = cg_boost_options(owner, params, chooses_margin=self.nu is not None)
         if self.nu is not None:
             margins, choice = nu_problems(problem, self.nu, self.intercept), CostChoice(None, {})
-        columns = bind_columns(params, sample, rng)
+        columns = bind_columns(owner, params, sample, rng)
         if self.nu is None:
             choice = choose_cost(self.C, columns, problem, options)
             margins = problem.margins(choice.C, ALL)
@@ -332,7 +332,8 @@ class CGBoostClassifier(KernelClassifier):
         require_validation(owner, X_val, y_val)
         sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_labels(y, owner), sample_weight)
         self._read_held_out(X_val, y_val, sample)
-        problem, columns = class_problem(sample, self.class_weight), bind_columns(self._parameters(), sample, rng)
+        problem = class_problem(sample, self.class_weight)
+        columns = bind_columns(owner, self._parameters(), sample, rng)
         fits = fit_columns(columns, [problem.margins(C, ALL) for C in Cs], options)
         copies = [copy.copy(self).set_params(C=C) for C in Cs]
         return [

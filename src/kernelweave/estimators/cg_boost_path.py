@@ -321,7 +321,7 @@ class CGBoostClassifierCV(KernelClassifier):
             )
         )
         best = int(np.argmax(scores.mean(axis=0)))
-        problem, columns = class_problem(sample, self.class_weight), bind_columns(params, sample, rng)
+        problem, columns = class_problem(sample, self.class_weight), bind_columns(owner, params, sample, rng)
         fits = fit_columns(columns, [problem.margins(C, ALL) for C in values[: best + 1]], options, quiet=True)
         warn_unless_converged(
             fits[-1].results, options.tol, REMEDIES
@@ -386,7 +386,7 @@ def score_fold(
     train, test = train[weight[train] > 0], test[weight[test] > 0]
     rows = replace(sample.rows, X=sample.rows.X[train])
     fold = read_sample(rows, partition(labels[train], unlabeled=None), weight[train])
-    problem, columns = class_problem(fold, params["class_weight"]), bind_columns(params, fold, rng)
+    problem, columns = class_problem(fold, params["class_weight"]), bind_columns(owner, params, fold, rng)
     options = cg_boost_options(owner, params)
     fits = fit_columns(columns, [problem.margins(C, ALL) for C in Cs], options, quiet=True)
     parameters = inspect.signature(scorer).parameters.values()

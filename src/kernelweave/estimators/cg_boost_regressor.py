@@ -185,7 +185,7 @@ class CGBoostRegressor(KernelRegressor):
         sample, held = hold_out(sample, self.validation_fraction, rng, held)
         validation = watch_r2(held, self.n_iter_no_change)
         problem, params = number_problem(sample, self.epsilon), self._parameters()
-        options, columns = cg_boost_options(owner, params), bind_columns(params, sample, rng)
+        options, columns = cg_boost_options(owner, params), bind_columns(owner, params, sample, rng)
         choice = choose_cost(self.C, columns, problem, options)
         (fit,) = fit_columns(columns, [problem.margins(choice.C, ALL)], options, validation)
         return self.keep_fit(sample, columns.library, fit, choice)
@@ -222,7 +222,7 @@ class CGBoostRegressor(KernelRegressor):
         require_validation(owner, X_val, y_val)
         sample = read_sample(self._read_rows(X, precisions(self.penalty)), read_all_numbers(y, owner), sample_weight)
         self._read_held_out(X_val, y_val, sample)
-        problem, columns = number_problem(sample, self.epsilon), bind_columns(self._parameters(), sample, rng)
+        problem, columns = number_problem(sample, self.epsilon), bind_columns(owner, self._parameters(), sample, rng)
         fits = fit_columns(columns, [problem.margins(C, ALL) for C in Cs], options)
         copies = [copy.copy(self).set_params(C=C) for C in Cs]
         return [

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from ..kernels.defaults import given_library
 from ..labels import partition_targets
 from ..parameters import BOOLEAN, LANDMARKS, POSITIVE, READ_LATER, one_of, read_options
 from ..solvers.deadline import Deadline
@@ -17,10 +16,9 @@ from .shared.machine import (
     PROGRESS_CONSTRAINTS,
     WEIGHTS_CONSTRAINTS,
     MachineOptions,
-    machine_library,
+    bind_machine,
 )
 from .shared.machine_choice import fit_chosen_machine
-from .shared.memory import require_machine_memory
 from .shared.outputs import (
     KernelClassifier,
     KernelRegressor,
@@ -30,7 +28,7 @@ from .shared.outputs import (
     transduce_numbers,
 )
 from .shared.problems import EPSILON, class_problem, number_problem
-from .shared.sample import bind, keep_labeled, read_sample
+from .shared.sample import keep_labeled, read_sample
 
 MKL_CONSTRAINTS = (
     MACHINE_CONSTRAINTS
@@ -278,18 +276,10 @@ class MKLClassifier(KernelClassifier):
                 f"loss={self.loss!r}, norm={self.norm!r}, weighting={self.weighting!r}."
             )
         sample = read_sample(self._read_rows(X, PRECISION), read_some_labels(y, options.owner), sample_weight)
-        given, rng = given_library(self.kernels, sample.X), self._rng()
-        library, options = machine_library(given, self.n_landmarks, sample, options)
-        require_machine_memory(
-            options.owner,
-            library,
-            sample,
-            sample.partition.n_labeled,
-            options.dtype,
-            options.memory_advice,
-            by_features=not squared,
+        rng = self._rng()
+        everywhere, library, options = bind_machine(
+            self.kernels, self.n_landmarks, sample, options, rng, by_features=not squared
         )
-        everywhere = bind(library, sample, rng)
         bound, known = keep_labeled(everywhere, sample)
         problem = class_problem(known, self.class_weight)
         fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
@@ -474,18 +464,10 @@ class MKLRegressor(KernelRegressor):
         )
         squared = self.loss == "squared_epsilon_insensitive"
         sample = read_sample(self._read_rows(X, PRECISION), partition_targets(y), sample_weight)
-        given, rng = given_library(self.kernels, sample.X), self._rng()
-        library, options = machine_library(given, self.n_landmarks, sample, options)
-        require_machine_memory(
-            options.owner,
-            library,
-            sample,
-            sample.partition.n_labeled,
-            options.dtype,
-            options.memory_advice,
-            by_features=not squared,
+        rng = self._rng()
+        everywhere, library, options = bind_machine(
+            self.kernels, self.n_landmarks, sample, options, rng, by_features=not squared
         )
-        everywhere = bind(library, sample, rng)
         bound, known = keep_labeled(everywhere, sample)
         problem = number_problem(known, self.epsilon)
         fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)

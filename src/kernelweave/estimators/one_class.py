@@ -176,7 +176,7 @@ class CGBoostOneClass(OutlierMixin, KernelEstimator):
         problems = [one_class_rows(len(cost), cost)]
         params = self._parameters() | {"kernels": as_library(self.kernels, novelty_library(sample.X))}
         options = cg_boost_options(owner, params, chooses_margin=True)
-        columns = bind_columns(params, sample, rng)
+        columns = bind_columns(owner, params, sample, rng)
         (fit,) = fit_columns(columns, [problems], options)
         offset = float(fit.rho[0] - BORDER_ROUNDING * np.abs(fit.expansion(sample.X)).max())
         return self._keep(sample, columns.library, fit, offset_=offset)

@@ -21,6 +21,7 @@ from ..solvers.result import FitState
 from .shared.centers import Centers, choose_centers, gather_centers
 from .shared.formulation import Formulation
 from .shared.in_sample import outputs_at_given, transduce
+from .shared.memory import require_mixture_memory
 from .shared.mixture import MIXTURE_CONSTRAINTS, BoundColumns, fit_mixture, mixture_options
 from .shared.mixture_choice import COST, choose_cost
 from .shared.outputs import KernelClassifier, KernelRegressor
@@ -231,7 +232,7 @@ class SSMKClassifier(KernelClassifier):
         rng = self._rng()
         read, rule = partial(partition, unlabeled=self.unlabeled), LabelRule("classes", self.unlabeled)
         given = self._read_sample(X, y, sample_weight, X_unlabeled, read, rule)
-        columns, sample = bind_columns(self._parameters(), given, rng)
+        columns, sample = bind_columns(options.owner, self._parameters(), given, rng)
         problem = class_problem(sample, self.class_weight)
         choice = choose_cost(self.C, columns, problem, options)
         fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options)
@@ -384,7 +385,7 @@ class SSMKRegressor(KernelRegressor):
         rng = self._rng()
         given = self._read_sample(X, y, sample_weight, X_unlabeled, partition_targets, LabelRule("numbers"))
         centers = number_centers(self.centers, given.partition.n_labeled)
-        columns, sample = bind_columns(self._parameters() | {"centers": centers}, given, rng)
+        columns, sample = bind_columns(options.owner, self._parameters() | {"centers": centers}, given, rng)
         problem = number_problem(sample, self.epsilon)
         choice = choose_cost(self.C, columns, problem, options)
         fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options)
@@ -399,7 +400,7 @@ def number_centers(centers: Any, n_known: int) -> Any:
 
 
 def bind_columns(
-    params: Mapping[str, Any], given: Sample | PartitionedSample, rng: np.random.Generator
+    owner: str, params: Mapping[str, Any], given: Sample | PartitionedSample, rng: np.random.Generator
 ) -> tuple[BoundColumns, Sample]:
     """Bind the kernels that parameters name; the scope of the centres tells of default kernels that are left out.
 
@@ -421,6 +422,7 @@ def bind_columns(
         centers = replace(centers, scope=centers.scope + _note_deformed())
     default = mixture_library(kept.X, kept.partition.n_unlabeled) if params["kernels"] is None else None
     library = as_library(params["kernels"], default)
+    require_mixture_memory(owner, library, kept, params)
     return BoundColumns(library, bind(library, kept, rng, params["cache_size"]), centers), sample
 
 

@@ -42,7 +42,7 @@ def test_the_tolerance_that_is_not_given_depends_on_the_norm(penalty, tol):
 
 
 def columns_of(params, sample):
-    return bind_columns(params, sample, np.random.default_rng(0))
+    return bind_columns("Me", params, sample, np.random.default_rng(0))
 
 
 def test_fits_of_a_path_are_those_of_estimators_alone(sample):

@@ -20,7 +20,7 @@ from ...kernels.manifold import count_landmarks
 from ...kernels.partitioned import bind_partitioned
 from ...kernels.sharing import once
 from ...kernels.spectral import count_vectors, eigenbasis, partitioned_eigenbasis
-from .memory import require_memory
+from .memory import require_memory, require_vector_memory
 from .partitioned import PartitionedSample
 from .sample import Sample, bind
 
@@ -117,6 +117,11 @@ def bind_base_kernels(
     """
     missing = list(dict.fromkeys(entry.kernel for entry in design.library.entries if entry.kernel not in known))
     if missing:
+        n_landmarks = count_landmarks(design.n_landmarks, sample.n_rows)
+        n_vectors = count_vectors(design.n_eigenvectors, n_landmarks)
+        if n_vectors == 0 or n_landmarks == sample.n_rows:
+            n_landmarks = 0  # a kernel of all rows is asked for where it is formed
+        require_vector_memory(design.owner, missing, sample, n_vectors, n_landmarks)
         known.update(zip(missing, bind(KernelLibrary(missing), sample, rng).kernels, strict=True))
     wholes = [known[entry.kernel] for entry in design.wholes]
     return BaseKernels(sample.X, known[design.base.kernel], find_eigenvectors(design, sample, rng, known), wholes)

@@ -15,6 +15,7 @@ from .base import FLOATS
 from .centers import choose_centers
 from .early_stopping import Validation
 from .formulation import Formulation
+from .memory import require_mixture_memory
 from .mixture import (
     MIXTURE_CONSTRAINTS,
     REMEDIES,
@@ -38,10 +39,11 @@ CG_BOOST_CONSTRAINTS = MIXTURE_CONSTRAINTS | {
 EARLY_STOPPING_CONSTRAINTS = {"validation_fraction": NONE | SHARE, "n_iter_no_change": COUNT}
 
 
-def bind_columns(params: Mapping[str, Any], sample: Sample, rng: np.random.Generator) -> BoundColumns:
-    """Bind the kernels that the parameters of an estimator of this family name."""
+def bind_columns(owner: str, params: Mapping[str, Any], sample: Sample, rng: np.random.Generator) -> BoundColumns:
+    """Bind the kernels that the parameters of an estimator of this family name, if there is memory for a fit."""
     centers = choose_centers(params["centers"], sample, rng, every_row=params["penalty"] == "rkhs")
     library = given_library(params["kernels"], sample.X)
+    require_mixture_memory(owner, library, centers.sample, params)
     return BoundColumns(library, bind(library, centers.sample, rng, params["cache_size"]), centers)
 
 

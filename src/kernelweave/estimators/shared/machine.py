@@ -18,7 +18,7 @@ from joblib import effective_n_jobs
 
 from ...kernels.base import ALL
 from ...kernels.bound_library import BoundLibrary
-from ...kernels.defaults import landmark_library
+from ...kernels.defaults import given_library, landmark_library
 from ...kernels.expansion import KernelExpansion
 from ...kernels.library import KernelLibrary
 from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, one_of
@@ -29,12 +29,12 @@ from ...solvers.machines.weighted_svm import WeightedSVM
 from ...solvers.margin import DualProblem, MarginRows
 from ...solvers.result import Certificate, FitState, Status
 from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
-from .memory import fits_machine, recipe_rank, require_stack_memory, stack_bytes
+from .memory import fits_machine, recipe_rank, require_machine_memory, require_stack_memory, stack_bytes
 from .outcome import TIME_REMEDY, Outcome, summarize, warn_unless_converged
 from .problems import ClassProblem, NumberProblem
 from .progress import LIMIT_CONSTRAINTS, Hook, follow_fit, number_problem
 from .records import NamedNumbers, Records
-from .sample import Sample
+from .sample import Sample, bind
 from .stacked_kernels import StackedKernels, stack_kernels
 
 PRECISION = ("float64",)  # in which kernels are computed; the parameter dtype says how they are kept
@@ -136,7 +136,34 @@ class MachineFit:
     C: float | np.ndarray
 
 
-def machine_library(
+def bind_machine(
+    kernels: Any,
+    n_landmarks: Any,
+    sample: Sample,
+    options: MachineOptions,
+    rng: np.random.Generator,
+    *,
+    by_features: bool,
+) -> tuple[BoundLibrary, KernelLibrary, MachineOptions]:
+    """Tie the kernels that parameters name to all rows, or their landmark features, if there is memory for a machine.
+
+    Returns
+    -------
+    everywhere : BoundLibrary
+    library : KernelLibrary
+        Whose kernels these are.
+    options : MachineOptions
+        As features want them.
+    """
+    library, options = _machine_library(given_library(kernels, sample.X), n_landmarks, sample, options)
+    n_labeled = sample.partition.n_labeled
+    require_machine_memory(
+        options.owner, library, sample, n_labeled, options.dtype, options.memory_advice, by_features=by_features
+    )
+    return bind(library, sample, rng), library, options
+
+
+def _machine_library(
     library: KernelLibrary, n_landmarks: int | str | None, sample: Sample, options: MachineOptions
 ) -> tuple[KernelLibrary, MachineOptions]:
     """Return the kernels of a machine, or their features of landmarks where these are asked for or needed.

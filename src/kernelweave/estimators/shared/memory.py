@@ -8,9 +8,10 @@ than 200 MB is at most 1.2 times its estimate (``benchmarks/memory``).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from sklearn import get_config
@@ -41,6 +42,10 @@ JOINED_COPIES = 4  # of a matrix of all pairs of rows, that an elimination has i
 SQUARE_COPIES = 3  # of a matrix of all rows that are in memory at a time
 ROW_VECTORS = 40  # of numbers of all rows, that solvers and predictions have
 MAX_SUPPORT = 4000  # columns of a kernel that a prediction of all rows evaluates at a time
+# Of a mixture: columns that working sets rarely grow beyond, and how often their values are in memory while they do;
+# what a problem keeps of every column that competes; matrices of labelled rows for each kernel with an RKHS norm.
+WORKING_COLUMNS, WORKING_COPIES, COLUMN_VECTORS, RKHS_COPIES = 1000, 4, 10, 3
+VECTOR_COPIES = 3  # of eigenvectors at all rows, while they are found
 ROW_COPIES = 3  # of the rows, where kernels or graphs compute with rows that are moved or scaled
 CONTROL_GROUP = Path("/sys/fs/cgroup")
 MEMINFO = Path("/proc/meminfo")
@@ -171,6 +176,58 @@ def require_machine_memory(
         n_bytes,
         f"{owner} needs {len(ranks)} kernels of {sample.n_rows:,} rows, {n_rows:,} of them in its machines",
         f'Use fewer kernels or rows, dtype="float32", or {advice}.',
+    )
+
+
+def require_mixture_memory(owner: str, library: KernelLibrary, sample: Sample, params: Mapping[str, Any]) -> None:
+    """Refuse a mixture before its kernels are tied to rows, where these and its columns would not fit into the memory.
+
+    Parameters
+    ----------
+    owner : str
+    library : KernelLibrary
+    sample : Sample
+        The labelled rows and those that may be centres.
+    params : mapping
+        Parameters of the estimator: ``cache_size``, ``max_columns``, and ``penalty`` if it has one.
+    """
+    recipes = [entry.kernel for entry in library.entries]
+    n_rows, n_labeled, n_features = sample.n_rows, sample.partition.n_labeled, sample.X.shape[1]
+    n_columns = len(recipes) * n_rows
+    n_working = min(n_columns, params["max_columns"] or WORKING_COLUMNS)
+    values = FLOAT * float(n_labeled) * n_columns
+    n_bytes = (
+        binding_bytes(recipes, n_rows, n_features)
+        + min(params["cache_size"] * 2**20, values)
+        + block_bytes(n_labeled, n_columns)
+        + WORKING_COPIES * FLOAT * float(n_labeled) * n_working
+        + FLOAT * (ROW_VECTORS * float(n_rows) + COLUMN_VECTORS * float(n_columns))
+    )
+    if params.get("penalty") == "rkhs":
+        n_bytes += RKHS_COPIES * FLOAT * len(recipes) * float(n_labeled) ** 2
+    require_memory(
+        n_bytes,
+        f"{owner} needs {len(recipes)} kernels of {n_rows:,} rows, {n_labeled:,} of them with labels",
+        "Use fewer kernels or rows, a smaller cache_size, or max_columns=100.",
+    )
+
+
+def require_vector_memory(
+    owner: str, recipes: Sequence[Kernel], sample: Sample, n_vectors: int, n_landmarks: int
+) -> None:
+    """Refuse to tie kernels to rows, and to find eigenvectors there, where that would not fit into the memory."""
+    n_rows = sample.n_rows
+    n_bytes = (
+        binding_bytes(recipes, n_rows, sample.X.shape[1])
+        + VECTOR_COPIES * FLOAT * float(n_rows) * n_vectors
+        + SQUARE_COPIES * FLOAT * float(n_landmarks) ** 2
+        + block_bytes(n_rows, n_landmarks)
+        + FLOAT * ROW_VECTORS * float(n_rows)
+    )
+    require_memory(
+        n_bytes,
+        f"{owner} needs {len(recipes)} kernels of {n_rows:,} rows, and {n_vectors} eigenvectors of {n_landmarks:,}",
+        "Use fewer kernels or rows, or smaller n_eigenvectors and n_landmarks.",
     )
 
 
