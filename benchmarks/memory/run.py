@@ -32,6 +32,13 @@ NAMES = (
     "MKLRegressor",
     "HarmonicClassifier",
     "HarmonicRegressor",
+    "SSMKClassifier",
+    "SSMKRegressor",
+    "CGBoostClassifier",
+    "CGBoostRegressor",
+    "CGBoostOneClass",
+    "LearnedKernelClassifier",
+    "AutoKernelClassifier",
 )
 SECONDS, LARGE = 600, 200 * 2**20  # a fit may take; bytes above which the bound holds
 MAX_RATIO = 1.2  # of the peak to the estimate
@@ -58,9 +65,10 @@ def table(records):
     for r in records:
         cells = [r["estimator"], f"{r['rows']:,}", r["outcome"]]
         if "growth" in r:
-            cells += [f"{r['seconds']:.1f}", f"{r['processor_seconds']:.1f}", f"{r['estimate'] / 2**20:.0f} MB"]
-            fitted = r["outcome"] == "fitted"
-            cells += [f"{r['growth'] / 2**20:.0f} MB", f"{r['growth'] / r['estimate']:.2f}" if fitted else ""]
+            cells += [f"{r['seconds']:.1f}", f"{r['processor_seconds']:.1f}"]
+            known = r["estimate"] is not None
+            cells += [f"{r['estimate'] / 2**20:.0f} MB" if known else "", f"{r['growth'] / 2**20:.0f} MB"]
+            cells.append(f"{r['growth'] / r['estimate']:.2f}" if known and r["outcome"] == "fitted" else "")
         lines.append("| " + " | ".join(cells + [""] * (8 - len(cells))) + " |")
     return "\n".join(lines)
 
@@ -84,7 +92,7 @@ def main():
     records = [found[key] for key in sorted(found, key=lambda key: (NAMES.index(key[0]), key[1]))]
     text = table(records)
     fitted = [r for r in records if r["outcome"] == "fitted" and r["growth"] > LARGE]
-    largest = max((r["growth"] / r["estimate"] for r in fitted), default=0.0)
+    largest = max((r["growth"] / r["estimate"] for r in fitted if r["estimate"]), default=0.0)
     words = f"Largest ratio of a fit that grew by more than 200 MB: {largest:.2f}; the bound is {MAX_RATIO}."
     print(f"{text}\n\n{words}")
     if options.no_save:
