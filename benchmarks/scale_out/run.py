@@ -1,6 +1,7 @@
 """Mixtures and label-aware kernels on rows that no process ever holds: Dask workers, generated partitions.
 
     python benchmarks/scale_out/run.py [--rows 10_000_000] [--partitions 100] [--workers 2] [--labels 500]
+        [--parts fits passes paths]
 
 Rows of float32 columns are made where they are used. SSMK prices every row as a centre of four kernels (40 million
 columns for 10 million rows); the label-aware learner takes sums over all rows at 200 landmarks. Beside them
@@ -40,6 +41,7 @@ HERE = Path(__file__).parent
 N_COLUMNS = 20
 MEMORY = "1.5GB"
 N_PASSES = 6
+PARTS = ("fits", "passes", "paths")
 
 
 def make_block(number, n_rows):
@@ -249,22 +251,23 @@ def main():
     parser.add_argument("--partitions", type=int, default=100)
     parser.add_argument("--labels", type=int, default=500)
     parser.add_argument("--workers", type=int, nargs="+", default=[2])
-    parser.add_argument("--no-paths", action="store_true")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="the others are kept")
     parser.add_argument("--output", type=Path, default=HERE / "results.json")
     args = parser.parse_args()
-    results = {
-        "about": {
-            "date": date.today().isoformat(), "cores": os.cpu_count(), "rows": args.rows, "partitions": args.partitions,
-            "labels": args.labels, "columns": N_COLUMNS, "python": platform.python_version(), "numpy": np.__version__,
-            "scikit-learn": sklearn.__version__, "dask": dask.__version__,
-        },
-        "workers": {},
+    results = json.loads(args.output.read_text()) if len(args.parts) < len(PARTS) else {"workers": {}}
+    about = {
+        "date": date.today().isoformat(), "cores": os.cpu_count(), "rows": args.rows, "partitions": args.partitions,
+        "labels": args.labels, "columns": N_COLUMNS, "python": platform.python_version(), "numpy": np.__version__,
+        "scikit-learn": sklearn.__version__, "dask": dask.__version__,
     }  # fmt: skip
-    for n_workers in args.workers:
-        results["workers"][str(n_workers)] = fit_on_workers(args, n_workers)
-    results["passes"] = time_passes(1_000_000, args.labels)
-    results["peer"] = fit_peer(args)
-    results["paths"] = None if args.no_paths else compare_paths()
+    if "fits" in args.parts:
+        for n_workers in args.workers:
+            results["workers"][str(n_workers)] = fit_on_workers(args, n_workers)
+        results["peer"], results["about"] = fit_peer(args), about
+    if "passes" in args.parts:
+        results["passes"] = time_passes(1_000_000, args.labels)
+    if "paths" in args.parts:
+        results["paths"] = compare_paths()
     args.output.write_text(json.dumps(results, indent=1) + "\n")
     write_markdown(results, args.output.with_suffix(".md"))
     print(args.output.with_suffix(".md").read_text())

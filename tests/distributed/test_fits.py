@@ -184,7 +184,6 @@ def test_processes_give_the_fit_in_memory(cluster):
     np.testing.assert_array_equal(model.predict(as_array(X, 7)).compute(), model.predict(X))
 
 
-@pytest.mark.slow
 def _are_shared(block, first, kernels, rows):
     return [all(kernel is rows for kernel in kernels)]
 
@@ -196,6 +195,19 @@ def test_what_blocks_are_told_shares_its_parts_on_every_worker(cluster):
     assert told == [True] * 8
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("n_partitions", [1, 7, 64])
+@pytest.mark.parametrize("name", MODELS)
+def test_processes_give_every_fit_in_memory(name, n_partitions, cluster):
+    for known in (True, False):
+        model, expected = on_dask(name, n_partitions, known=known), in_memory(name)
+        assert_same(model, expected)
+        answer = "predict" if hasattr(model, "predict") else "transform"
+        there = getattr(model, answer)(as_array(X, n_partitions, known=known)).compute()
+        np.testing.assert_allclose(there, getattr(model, answer)(X), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.slow
 def test_model_selection_runs_on_the_cluster_through_joblib(cluster):
     grid = GridSearchCV(LapSVMClassifier(), {"C": [0.1, 10.0]}, cv=SemiSupervisedSplit(2), scoring=labeled_scorer())
     with joblib.parallel_config(backend="dask"):
