@@ -121,6 +121,21 @@ def test_values_of_several_kernels_at_once_are_those_of_each(dtype):
             np.testing.assert_allclose(values, kernel.against(part), rtol=10 * np.finfo(dtype).eps)
 
 
+def test_columns_have_the_scores_of_the_scan_that_named_them_in_single_precision():
+    # a certificate compares the scores of all columns with those of the working set, whose values are fetched
+    single = X.astype(np.float32)
+    kernels = bind_partitioned(
+        KernelLibrary([Linear(), RBF(0.37), RBF(1.3)]), rows_of(single), np.random.default_rng(0)
+    )
+    at_known = [kernel.tied_to(single[:25]) for kernel in kernels]
+    bound = PartitionedLibrary(at_known, [], range(3), rows_of(single))
+    V = np.random.default_rng(0).normal(size=(bound.kernels[0].n_rows, 1))
+    columns, scores = bound.best_scores(V, None, centered=False, signed=False)
+    values = bound.values(columns).astype(float)
+    # each value is rounded once; a few may be rounded the other way
+    np.testing.assert_allclose(scores, values.T @ V, atol=1e-9 * np.abs(V).sum())
+
+
 @pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
 @pytest.mark.parametrize("shift", [0.0, 1e6])
 def test_sizes_of_rows_neither_overflow_nor_lose_their_digits(unit, shift):

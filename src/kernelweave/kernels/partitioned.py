@@ -339,10 +339,10 @@ def evaluate_all(kernels: Sequence[BoundKernel], X: np.ndarray, scratch: Scratch
             yield scratch.copy("values", products, dtype)
             continue
         if tied not in squares:
-            exact = squared_distances(*doubles, work=scratch.take(f"squares {tied}", shape, np.float64))
-            squares[tied] = exact if dtype == np.float64 else scratch.copy(f"rounded squares {tied}", exact, dtype)
-        factor = dtype.type(-float(formula.gamma))
-        values = np.multiply(squares[tied], factor, out=scratch.take("values", shape, dtype))
+            squares[tied] = squared_distances(*doubles, work=scratch.take(f"squares {tied}", shape, np.float64))
+        # rounded once, as by the formula: columns that are fetched have the scores of the scan
+        exponents = np.multiply(squares[tied], -float(formula.gamma), out=scratch.take("exponents", shape, np.float64))
+        values = exponents if dtype == np.float64 else scratch.copy("values", exponents, dtype)
         yield np.exp(values, out=values)
 
 
