@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernelweave.errors import ErrorCode, KernelweaveError
+from kernelweave.labeling import archives
 from kernelweave.labeling.table import is_empty, read_table, write_filled
 
 PARQUET = {
@@ -94,3 +95,14 @@ def test_a_parquet_file_needs_names_and_rows(tmp_path, columns, code):
     with pytest.raises(KernelweaveError) as caught:
         read_table(tmp_path / "in.parquet")
     assert caught.value.code is code
+
+
+def test_equal_values_in_few_bytes_are_refused_where_the_memory_does_not_hold_them(tmp_path, monkeypatch):
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"x": pa.nulls(10**6, pa.int8()), "y": pa.nulls(10**6, pa.int8())}), path)
+    assert path.stat().st_size < 10_000
+    assert read_table(path).n_rows == 10**6
+    monkeypatch.setattr(archives, "free_memory", lambda: 10**6)
+    with pytest.raises(KernelweaveError, match=r"in\.parquet' holds more than the memory here: .*\.$") as caught:
+        read_table(path)
+    assert caught.value.code is ErrorCode.UNSUPPORTED

@@ -12,7 +12,10 @@ import numpy as np
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer, reason
+from .archives import require_room
 from .base import Extra, Table, Texts, Values, check_header, require_package
+
+VALUE_BYTES = 1  # at least, of a value: a billion equal ones are a few bytes of a file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,6 +31,7 @@ class ParquetTable(Table):
         pa, parquet = require_package("pyarrow"), require_package("pyarrow.parquet")
         try:
             file = parquet.ParquetFile(pa.BufferReader(raw))
+            require_room(path, VALUE_BYTES * file.metadata.num_rows * file.metadata.num_columns)
             arrow = file.read()
         except (pa.ArrowException, OSError) as error:
             raise KernelweaveError(
