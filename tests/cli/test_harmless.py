@@ -137,7 +137,9 @@ def test_nothing_foreign_acts_on_a_terminal(words, json_, tmp_path, monkeypatch,
 def test_a_sentence_that_would_fill_pages_keeps_its_beginning_and_its_end():
     assert shorten("short") == "short"
     cut = shorten("begin" + "x" * 10**6 + "end")
-    assert cut.startswith("begin") and cut.endswith("end") and len(cut) < MAX_SENTENCE + 5
+    assert cut.startswith("begin")
+    assert cut.endswith("end")
+    assert len(cut) < MAX_SENTENCE + 5
 
 
 @pytest.mark.parametrize(
