@@ -125,7 +125,7 @@ def spoil_cells(rng, frame):
     if rng.random() < 0.2:
         names = list(frame)
         names[rng.integers(n_columns)] = CELLS[rng.integers(len(CELLS))]
-        frame.columns = names
+        frame.columns = pd.Index(names, dtype=object)  # pandas would have texts in UTF-8
     return frame
 
 

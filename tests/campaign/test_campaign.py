@@ -11,7 +11,7 @@ SLICES = {
     "fits": range(1, 30),
     "bytes": (2, 3),
     "grammar": (1,),
-    "tables": range(6),
+    "tables": (*range(6), 850),
     "kills": (0, 3),
     "space": (0, 2, 3, 5),
     "interrupts": range(0, 16, 4),

@@ -4,6 +4,7 @@ import gzip
 import io
 import re
 import zipfile
+from importlib.metadata import version
 
 import numpy as np
 import pytest
@@ -11,6 +12,9 @@ from checks.command import rows, run, write
 
 from kernelweave.cli.errors import EXIT_CODES
 from kernelweave.errors import ErrorCode
+from kernelweave.persistence import load_with_about
+from kernelweave.persistence.archive import make_compact
+from kernelweave.persistence.seal import FORMAT, add_seal
 
 LABEL = ("label", "in.csv", "--target", "y")
 COMPARE, EXPLAIN = ("compare", *LABEL[1:]), ("explain", *LABEL[1:])
@@ -334,3 +338,25 @@ def test_broken_input_gives_one_sentence_and_leaves_the_folder_as_it_was(case, t
     after = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
     assert after == before
     assert list((tmp_path / "sub").iterdir()) == []
+
+
+@pytest.mark.parametrize("what", ["target", "class"])
+def test_a_crafted_model_with_half_a_character_in_a_name_is_one_sentence(what, tmp_path, monkeypatch, capsys):
+    skops, pandas = pytest.importorskip("skops.io"), pytest.importorskip("pandas")
+    monkeypatch.chdir(tmp_path)
+    table = write(tmp_path / "in.csv", rows())
+    assert run("label", table, "--target", "y", "--learner", "harmonic", "--model", "m.skops") == 0
+    model, about = load_with_about("m.skops")
+    if what == "class":
+        learner = model[-1].learner
+        for part in (learner, *(each for each in vars(learner).values() if hasattr(each, "classes_"))):
+            part.classes_ = np.array(["\udcff", "b"], dtype=object)
+    about = {**about, "target": "\udcff" if what == "target" else "y"}
+    content = {"format": FORMAT, "about": about, "versions": {"scikit-learn": version("scikit-learn")}, "model": model}
+    (tmp_path / "m.skops").write_bytes(add_seal(make_compact(skops.dumps(content))))
+    pandas.read_csv(table, dtype=str).drop(columns="y").to_parquet(tmp_path / "new.parquet")
+    capsys.readouterr()
+    assert run("predict", "m.skops", "new.parquet") == EXIT_CODES[ErrorCode.BAD_MODEL]
+    (sentence,) = capsys.readouterr().err.splitlines()
+    assert sentence.startswith("kernelweave: The model in 'm.skops' cannot be used ('utf-8' codec can't encode")
+    assert not (tmp_path / "new.predicted.parquet").exists()

@@ -9,7 +9,7 @@ from checks.model_files import forge
 
 import kernelweave.cli
 from kernelweave.cli.display import as_json, print_note
-from kernelweave.cli.harmless import ACTING, harmless, harmless_json
+from kernelweave.cli.harmless import ACTING, MAX_SENTENCE, harmless, harmless_json, shorten
 
 ATTACKS = {
     "colour": "\x1b[31mred",
@@ -132,3 +132,24 @@ def test_nothing_foreign_acts_on_a_terminal(words, json_, tmp_path, monkeypatch,
     shown = "".join(capfd.readouterr())
     assert shown
     assert not ACTING.search(shown.replace("\n", ""))
+
+
+def test_a_sentence_that_would_fill_pages_keeps_its_beginning_and_its_end():
+    assert shorten("short") == "short"
+    cut = shorten("begin" + "x" * 10**6 + "end")
+    assert cut.startswith("begin")
+    assert cut.endswith("end")
+    assert len(cut) < MAX_SENTENCE + 5
+
+
+@pytest.mark.parametrize(
+    "header, target", [(["n", "n", "y"], "y"), (["n", "m", "y"], "z"), (["n", "y"], "n"), (["n", "m", "y"], "y")]
+)
+def test_names_of_any_length_are_said_in_part(header, target, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    names = [name * 100_000 if name in "nm" else name for name in header]
+    write(tmp_path / "in.csv", [[str(i * 37 % 19 + 0.5)] * (len(names) - 1) + [""] for i in range(9)], header=names)
+    assert run("label", "in.csv", "--target", target * 100_000 if target == "n" else target) != 0
+    shown = capfd.readouterr().err
+    assert shown.count("\n") == 1
+    assert len(shown) < 5000

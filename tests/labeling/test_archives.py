@@ -5,6 +5,7 @@ import zipfile
 import pytest
 
 from kernelweave.errors import ErrorCode, KernelweaveError
+from kernelweave.labeling import archives
 from kernelweave.labeling.archives import find_kind, pack_writer, unpack
 from kernelweave.labeling.table import read_table, write_filled
 
@@ -89,3 +90,19 @@ def test_an_archive_with_a_spoiled_entry_is_one_sentence(name, how, tmp_path):
     with pytest.raises(KernelweaveError, match=r"is a broken workbook: .*\.|cannot be read: .*\.") as caught:
         read_table(path)
     assert caught.value.code is ErrorCode.NOT_A_TABLE
+
+
+@pytest.mark.parametrize("name", ["in.csv.gz", "in.npz", "in.xlsx"])
+def test_a_small_archive_of_more_than_the_memory_is_refused_before_it_is_unpacked(name, tmp_path, monkeypatch):
+    n_bytes, path = 2**26, tmp_path / name
+    if name == "in.csv.gz":
+        path.write_bytes(gzip.compress(b"x,y\n" + b"1,\n" * (n_bytes // 3)))
+    else:
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("X.npy" if name == "in.npz" else "xl/workbook.xml", bytes(n_bytes))
+    assert path.stat().st_size < n_bytes // 100
+    monkeypatch.setattr(archives, "free_memory", lambda: n_bytes)
+    monkeypatch.setattr(archives.zipfile.ZipFile, "open", lambda *given, **named: pytest.fail("an entry was read"))
+    with pytest.raises(KernelweaveError, match=rf"{name}' holds more than the memory here: .* Leave rows or") as caught:
+        read_table(path)
+    assert caught.value.code is ErrorCode.UNSUPPORTED

@@ -1,4 +1,5 @@
 import io
+import zipfile
 
 import numpy as np
 import pytest
@@ -72,6 +73,15 @@ BROKEN = {
     "names twice": ({"X": X, "feature_names": np.array(["a", "a"])}, "more than one column 'a'"),
     "objects": ({"X": X, "y": np.array([None, "a", {}], dtype=object)}, "it holds Python objects"),
     "no rows": ({"X": X[:0]}, "no rows"),
+    "half a character": (
+        {"X": X, "y": np.array(["a", "", "\udcff"])},
+        "cannot be read: y holds texts that are not Unicode",
+    ),
+    "a name with half a character": (
+        {"X": X, "feature_names": np.array(["a", "\ud800"], dtype=">U1")},
+        "cannot be read: feature_names holds texts that are not Unicode",
+    ),
+    "no character": ({"X": X, "y": np.array([97, 0, 0x110000], np.uint32).view("U1")}, "texts that are not Unicode"),
 }
 
 
@@ -88,4 +98,23 @@ def test_a_damaged_file_is_one_sentence(tmp_path):
     raw = buffer.getvalue()
     (tmp_path / "in.npz").write_bytes(raw[:150] + bytes(20) + raw[170:])
     with pytest.raises(KernelweaveError, match=r"'.*in\.npz' cannot be read: .*\.$"):
+        read_table(tmp_path / "in.npz")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "(" * 3000,
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (True, 2), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, 2), }",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1099511627776, 1099511627776), }",
+        "{'descr': " + "[" * 500 + "]" * 500 + ", 'fortran_order': False, 'shape': (1,), }",
+    ],
+    ids=["brackets", "a truth for a length", "a negative length", "lengths beyond all numbers", "nested types"],
+)
+def test_a_header_that_is_none_is_one_sentence(header, tmp_path):
+    line = header.encode() + b"\n"
+    with zipfile.ZipFile(tmp_path / "in.npz", "w") as archive:
+        archive.writestr("X.npy", b"\x93NUMPY\1\0" + len(line).to_bytes(2, "little") + line + bytes(16))
+    with pytest.raises(KernelweaveError, match=r"(?s)'.*in\.npz' cannot be read: .*\.$"):
         read_table(tmp_path / "in.npz")

@@ -8,6 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernelweave.errors import ErrorCode, KernelweaveError
+from kernelweave.labeling import archives
 from kernelweave.labeling.table import is_empty, read_table, write_filled
 
 PARQUET = {
@@ -94,3 +95,58 @@ def test_a_parquet_file_needs_names_and_rows(tmp_path, columns, code):
     with pytest.raises(KernelweaveError) as caught:
         read_table(tmp_path / "in.parquet")
     assert caught.value.code is code
+
+
+def test_equal_values_in_few_bytes_are_refused_where_the_memory_does_not_hold_them(tmp_path, monkeypatch):
+    path = tmp_path / "in.parquet"
+    pq.write_table(pa.table({"x": pa.nulls(10**6, pa.int8()), "y": pa.nulls(10**6, pa.int8())}), path)
+    assert path.stat().st_size < 10_000
+    assert read_table(path).n_rows == 10**6
+    monkeypatch.setattr(archives, "free_memory", lambda: 10**6)
+    with pytest.raises(KernelweaveError, match=r"in\.parquet' holds more than the memory here: .*\.$") as caught:
+        read_table(path)
+    assert caught.value.code is ErrorCode.UNSUPPORTED
+
+
+NOT_UTF_8 = pa.Array.from_buffers(
+    pa.string(), 4, [None, pa.array(range(5), pa.int32()).buffers()[1], pa.py_buffer(b"\xff\xfe" * 2)]
+)
+
+
+@pytest.mark.parametrize(
+    "cells",
+    [
+        NOT_UTF_8,
+        NOT_UTF_8.dictionary_encode(),
+        pa.array([2**30 + i for i in range(4)], pa.date32()),
+        pa.array([2**59 - 2**59 % 86_400_000] * 4, pa.date64()),
+        pa.array(range(4), pa.timestamp("us", tz="No/Where")),
+        pa.array(range(4), pa.time64("ns")),
+    ],
+    ids=lambda cells: str(cells.type)[:20],
+)
+def test_a_column_that_python_does_not_have_is_named_where_it_is_read(tmp_path, cells):
+    y = pa.array(["a", None, "b", None])
+    pq.write_table(pa.table({"x": pa.array(range(4)), "z": cells, "y": y}), tmp_path / "in.parquet")
+    table = read_table(tmp_path / "in.parquet")
+    assert table.frame(["x", "y"]).shape == (4, 2)
+    with pytest.raises(
+        KernelweaveError, match=r"Column 'z' of '.*in\.parquet', of type .* cannot be read: .*\."
+    ) as caught:
+        table.frame()
+    assert caught.value.code is ErrorCode.UNSUPPORTED
+
+
+def test_texts_of_dates_of_any_year_are_read_and_others_that_python_does_not_have_are_refused(tmp_path):
+    years = pa.array([2**30, None], pa.date32())
+    pq.write_table(pa.table({"z": years, "y": NOT_UTF_8[:2]}), tmp_path / "in.parquet")
+    table = read_table(tmp_path / "in.parquet")
+    assert table.column("z")[1] == ""
+    with pytest.raises(KernelweaveError, match=r"Column 'y' of '.*in\.parquet', of type string, cannot be read: "):
+        table.column("y")
+
+
+def test_damaged_notes_of_pandas_are_not_read(tmp_path):
+    made = pa.table({"x": pa.array(range(4)), "y": pa.array(["a", None, "b", None])})
+    pq.write_table(made.replace_schema_metadata({"pandas": b"{"}), tmp_path / "in.parquet")
+    assert list(read_table(tmp_path / "in.parquet").frame()) == ["x", "y"]

@@ -8,6 +8,7 @@ from kernelweave.labeling.target import (
     find_task,
     guess_task,
     note_doubtful_classes,
+    note_formulas,
     require_empty_cells,
     strip_texts,
 )
@@ -133,3 +134,15 @@ def test_a_class_in_one_group_only_is_refused():
 def test_a_single_group_is_refused(classes):
     with pytest.raises(KernelweaveError, match=r"All labelled rows are in the group 'g'.*two groups"):
         check_groups(np.array(["g", "g"], dtype=object), classes)
+
+
+@pytest.mark.parametrize("text", ["=cmd|'/c calc'!A1", "+1-800", "-2+3", "@SUM(A1)", "\t=A1", "\r=A1"])
+def test_a_class_that_spreadsheets_take_for_a_formula_is_noted(text):
+    for notes in (note_doubtful_classes(["no", text]), note_formulas([text, "no"])):
+        assert len(notes) == 1
+        assert "for formulas: it is filled in as it was given, so import the copy as text." in notes[0]
+
+
+@pytest.mark.parametrize("text", ["a=b", "-1.5", "+2", "=", "-", " ", "1e-5"])
+def test_numbers_and_signs_alone_are_no_formulas(text):
+    assert note_formulas([text, "no"]) == []

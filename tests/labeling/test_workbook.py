@@ -6,6 +6,7 @@ from datetime import datetime
 import pytest
 
 from kernelweave.errors import ErrorCode, KernelweaveError
+from kernelweave.labeling import archives, workbook
 from kernelweave.labeling.table import read_table, write_filled
 
 
@@ -101,3 +102,46 @@ def test_cells_with_errors_are_empty_and_are_counted(tmp_path):
     assert list(table.column("x")) == ["1.5", "", "", "2"]
     assert table.notes[1].startswith("2 cells of ")
     assert table.notes[1].endswith("with an error such as #N/A: read as empty.")
+
+
+SHEET = (
+    '<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData>{}</sheetData></worksheet>'
+)
+
+
+def crafted(path, *cells):
+    """A workbook whose first sheet has cells at some places, such as "B7", and nothing else."""
+    written = book(path.with_name("plain.xlsx"), [["x"]])
+    places = [(int("".join(filter(str.isdigit, place))), place) for place in cells]
+    rows = "".join(f'<row r="{n}"><c r="{place}" t="inlineStr"><is><t>v</t></is></c></row>' for n, place in places)
+    with zipfile.ZipFile(written) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            new.writestr(name, SHEET.format(rows) if name == "xl/worksheets/sheet1.xml" else old.read(name))
+    return path
+
+
+def test_cells_far_from_each_other_take_no_memory_for_those_between(tmp_path):
+    # As many places as the format has: a list of all would take 137 GB.
+    table = read_table(crafted(tmp_path / "in.xlsx", "XFD1", "XFD1048576"))
+    assert (table.names, table.n_rows, table.column("v").tolist()) == (["v"], 1, ["v"])
+
+
+def test_a_row_beyond_the_last_of_the_format_is_refused(tmp_path):
+    with pytest.raises(KernelweaveError, match=r"is a broken workbook: its first sheet has more than 1,048,576 rows\."):
+        read_table(crafted(tmp_path / "in.xlsx", "A1", "A1000000000"))
+
+
+def test_rows_of_more_places_than_the_memory_has_are_refused(tmp_path, monkeypatch):
+    path = crafted(tmp_path / "in.xlsx", *(f"XFD{n}" for n in range(1, 40)))
+    monkeypatch.setattr(workbook, "free_memory", lambda: 2**24)
+    with pytest.raises(KernelweaveError, match=r"in\.xlsx' holds more than the memory here: .*\.$") as caught:
+        read_table(path)
+    assert caught.value.code is ErrorCode.UNSUPPORTED
+
+
+def test_a_table_of_more_cells_than_the_memory_has_is_refused(tmp_path, monkeypatch):
+    path = crafted(tmp_path / "in.xlsx", *(f"{chr(65 + n)}{n + 1}" for n in range(26)))
+    monkeypatch.setattr(archives, "free_memory", lambda: 4 * 26 * 26 * workbook.CELL_BYTES - 1)
+    monkeypatch.setattr("kernelweave.labeling.table.find_kind", lambda path, raw: "workbook")
+    with pytest.raises(KernelweaveError, match="holds more than the memory here"):
+        read_table(path)

@@ -3,9 +3,10 @@ import pytest
 from checks.model_files import forge
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.metrics import pairwise_distances
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import KBinsDiscretizer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder
 from sklearn.svm import SVC
 
 from kernelweave import ForestKernel, MKLClassifier
@@ -39,6 +40,7 @@ SOUND = {
     "trees": lambda: TreesClassifier(random_state=0).fit(X, Y),
     "trees of numbers": lambda: TreesRegressor(boosted=True, random_state=0).fit(X, X[:, 0]),
     "forest kernel": fitted_forest,
+    "function": lambda: FunctionTransformer(pairwise_distances, kw_args={"n_jobs": 2}).fit(X),
     "random state": lambda: np.random.RandomState(3),
     "generator": lambda: np.random.default_rng(3),
     "Philox": lambda: np.random.Generator(np.random.Philox(3)),
@@ -118,6 +120,7 @@ CRAFTED = {
     "leaves without a value": ("trees of numbers", spoil("values_", 0, np.nan)),
     "jobs": ("nothing fitted", lambda p: (assign(n_jobs=10**6)(p[1]), p)[1]),
     "a folder to write to": ("nothing fitted", assign(memory="folder")),
+    "jobs of a function": ("function", assign(kw_args={"n_jobs": 30_000})),
     "jobs as text": ("nothing fitted", lambda p: (assign(n_jobs="all")(p[1]), p)[1]),
 }
 

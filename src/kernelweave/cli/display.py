@@ -17,7 +17,7 @@ from rich.table import Table as Grid
 
 from ..estimators.shared.progress import Show, show_progress
 from ..short_text import format_number, format_numbers
-from .harmless import harmless, harmless_json
+from .harmless import harmless, harmless_json, shorten
 from .streams import can_show
 
 MAX_LEFT_OUT = 20  # columns that are shown with their reason
@@ -85,7 +85,7 @@ def show_stages(
 
 def print_note(text: str) -> None:
     """Print a note on standard error."""
-    print(f"note: {harmless(text)}", file=sys.stderr, flush=True)
+    print(f"note: {harmless(shorten(text))}", file=sys.stderr, flush=True)
 
 
 def open_console(stderr: bool = False) -> Console:

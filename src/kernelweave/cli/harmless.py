@@ -12,6 +12,8 @@ from typing import Any
 # C0, DEL and C1; separators of lines and paragraphs; marks, embeddings, overrides and isolates of direction.
 ACTING = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u200e\u200f\u061c\u202a-\u202e\u2066-\u2069]")
 
+MAX_SENTENCE = 4000  # characters of an error or a note: a name may have any number
+
 
 def harmless(value: Any) -> Any:
     r"""Return a text, or plain data with all texts in it, without characters that act on a terminal.
@@ -37,3 +39,10 @@ def harmless_json(text: str) -> str:
     '{"a": "\\u009b"}'
     """
     return ACTING.sub(lambda match: match[0] if match[0] == "\n" else f"\\u{ord(match[0]):04x}", text)
+
+
+def shorten(sentence: str) -> str:
+    """Return a sentence; of one that would fill pages the beginning and the end."""
+    if len(sentence) <= MAX_SENTENCE:
+        return sentence
+    return f"{sentence[: 3 * MAX_SENTENCE // 4]} … {sentence[-MAX_SENTENCE // 4 :]}"

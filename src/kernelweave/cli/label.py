@@ -179,7 +179,9 @@ def predict(
             notes = on_stage.take_notes() + unread + note_new_rows(pipeline[0], frame[empty])
             on_rows = partial(_report_rows, clock, len(X), on_stage)
             filled, appended = fill_by_blocks(pipeline[-1], X, target, on_rows)
-            notes += note_formulas(sorted(set(filled.tolist())))
+            labels = sorted(set(filled.tolist()))
+            "".join([target, *labels, *appended]).encode()  # no file can hold halves of characters
+            notes += note_formulas(labels)
         columns: dict[str, Any] = appended if given else {target: filled, **appended}
         extra = {name: spread(texts, empty, "") for name, texts in columns.items()}
         values = spread(filled, empty, None) if given else np.full(data.n_rows, None, dtype=object)

@@ -59,7 +59,7 @@ with _importing():
 
     from ..errors import ErrorCode, KernelweaveError
     from ..files import reason
-    from .harmless import harmless
+    from .harmless import harmless, shorten
 
 UsageError: type[Exception] = typer.BadParameter.__mro__[1]  # of click, or of the copy of it that newer typers hold
 
@@ -168,5 +168,5 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
 
 def _fail(code: int, sentence: str) -> None:
     """Say the sentence and exit; after Ctrl-C without waiting for anything."""
-    print(f"kernelweave: {harmless(sentence)}", file=sys.stderr, flush=True)
+    print(f"kernelweave: {harmless(shorten(sentence))}", file=sys.stderr, flush=True)
     os._exit(code) if code == INTERRUPTED else sys.exit(code)

@@ -10,6 +10,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from tokenize import TokenError
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -20,6 +21,8 @@ from .archives import BROKEN_ZIP
 from .base import Extra, Table, Texts, Values, check_header, require_package
 
 TARGET, NAMES = "y", "feature_names"
+FAILURES = (*BROKEN_ZIP, TypeError, SyntaxError, TokenError)  # the last ones of headers that are none
+FIRST_HALF, LAST_HALF, LAST_CHARACTER = 0xD800, 0xDFFF, 0x10FFFF  # code points of Unicode; halves are surrogates
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -34,7 +37,10 @@ class ArraysTable(Table):
         try:
             with np.load(io.BytesIO(raw), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-        except BROKEN_ZIP as error:
+            for name in {TARGET, NAMES} & arrays.keys():
+                if arrays[name].dtype.kind == "U":
+                    _require_unicode(name, arrays[name])
+        except FAILURES as error:
             why = reason(error)
             if "pickle" in why:
                 why = "it holds Python objects; write texts and numbers as arrays of str and float"
@@ -106,6 +112,13 @@ class ArraysTable(Table):
                 f"y of '{self.path}' has the type {given.dtype} and cannot be filled: {reason(error)}.",
                 ErrorCode.UNSUPPORTED,
             ) from None
+
+
+def _require_unicode(name: str, texts: np.ndarray) -> None:
+    """Refuse texts with halves of characters, which nothing can write, or with numbers that are no character."""
+    codes = np.frombuffer(texts.astype(texts.dtype.newbyteorder("=")).tobytes(), np.uint32)
+    if ((codes >= FIRST_HALF) & (codes <= LAST_HALF) | (codes > LAST_CHARACTER)).any():
+        raise ValueError(f"{name} holds texts that are not Unicode")
 
 
 def _read_appended(texts: Sequence[str]) -> np.ndarray:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer
-from ..short_text import suggest_names
+from ..short_text import MAX_LENGTH, cut_text, suggest_names
 
 Texts = NDArray[np.object_]  # of str
 Values = Sequence[str | None]
@@ -63,7 +63,9 @@ def check_header(path: Path, names: list[str], n_rows: int) -> None:
         )
     if len(set(names)) < len(names):
         twice = next(name for j, name in enumerate(names) if name in names[:j])
-        raise KernelweaveError(f"'{path}' has more than one column '{twice}'; rename all but one.", ErrorCode.BAD_NAMES)
+        raise KernelweaveError(
+            f"'{path}' has more than one column {list_names([twice])}; rename all but one.", ErrorCode.BAD_NAMES
+        )
     if not n_rows:
         raise KernelweaveError(f"'{path}' has column names but no rows.", ErrorCode.NO_ROWS)
 
@@ -94,7 +96,7 @@ def no_such_column(where: str, absent: Sequence[str], names: Sequence[str]) -> K
 
 def list_names(names: Sequence[Any], limit: int = 8) -> str:
     """Return the names in quotes, the first few of many, for a message."""
-    shown = ", ".join(repr(name) for name in names[:limit])
+    shown = ", ".join(text if len(text) <= MAX_LENGTH else cut_text(text) for text in map(repr, names[:limit]))
     return shown if len(names) <= limit else f"{shown}, ... ({len(names)} in all)"
 
 

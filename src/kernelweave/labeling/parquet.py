@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,11 @@ import numpy as np
 
 from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer, reason
+from .archives import require_room
 from .base import Extra, Table, Texts, Values, check_header, require_package
+
+UNREADABLE = (ValueError, TypeError, KeyError, OverflowError, NotImplementedError, OSError)  # and pyarrow's, of these
+VALUE_BYTES = 1  # at least, of a value: a billion equal ones are a few bytes of a file
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -28,6 +32,7 @@ class ParquetTable(Table):
         pa, parquet = require_package("pyarrow"), require_package("pyarrow.parquet")
         try:
             file = parquet.ParquetFile(pa.BufferReader(raw))
+            require_room(path, VALUE_BYTES * file.metadata.num_rows * file.metadata.num_columns)
             arrow = file.read()
         except (pa.ArrowException, OSError) as error:
             raise KernelweaveError(
@@ -49,16 +54,40 @@ class ParquetTable(Table):
     def column(self, name: str) -> Texts:
         cells = self.arrow.column(self.position(name))
         missing = (None, "nan") if str(cells.type) in ("float", "double") else (None,)  # NaN is no number
-        with contextlib.suppress(NotImplementedError, ValueError):  # lists and bytes have no text of their own
-            cells = cells.cast("string")
+        with self._reading(name):
+            cells.validate(full=True)
+            with contextlib.suppress(NotImplementedError, ValueError):  # lists and bytes have no text of their own
+                cells = cells.cast("string")
+            values = cells.to_pylist()
         texts = np.empty(self.n_rows, dtype=object)
-        texts[:] = ["" if cell in missing else str(cell) for cell in cells.to_pylist()]
+        texts[:] = ["" if cell in missing else str(cell) for cell in values]
         return texts
 
     def frame(self, names: Sequence[str] | None = None) -> Any:
         require_package("pandas")
-        # Otherwise what pandas noted down as its index would be no column of the frame.
-        return self.arrow.select(self.names if names is None else list(names)).to_pandas(ignore_metadata=True)
+        names = self.names if names is None else list(names)
+        for name in names:
+            with self._reading(name):
+                self.arrow.column(self.position(name)).validate(full=True)
+        # Otherwise what pandas noted down as its index would be no column of the frame; it may be damaged, too.
+        arrow = self.arrow.select(names).replace_schema_metadata(None)
+        try:
+            return arrow.to_pandas(ignore_metadata=True)
+        except UNREADABLE:
+            for name in names:
+                with self._reading(name):
+                    arrow.select([name]).to_pandas(ignore_metadata=True)
+            raise
+
+    @contextlib.contextmanager
+    def _reading(self, name: str) -> Iterator[None]:
+        """Name the column whose values Python does not have: texts that are not UTF-8, years of six digits."""
+        try:
+            yield
+        except UNREADABLE as error:
+            kind = self.arrow.schema.field(self.position(name)).type
+            why = f"Column {name!r} of '{self.path}', of type {kind}, cannot be read: {reason(error)}"
+            raise KernelweaveError(f"{why}. Write it as text, or remove it.", ErrorCode.UNSUPPORTED) from None
 
     def prepare_copy(self, target: str, values: Values, extra: Extra) -> Writer:
         arrow = self.fill(target, values)

@@ -12,15 +12,19 @@ from typing import Any
 from xml.etree.ElementTree import ParseError
 
 from ..errors import ErrorCode, KernelweaveError
+from ..estimators.shared.memory import free_memory
 from ..files import reason
 from ..short_text import cut_text
-from .archives import BROKEN_ZIP
+from .archives import BROKEN_ZIP, UNPACKED_SHARE, require_room
 from .base import require_package
 from .numbers import looks_like_formula
 from .text_table import TextTable
 
 # What openpyxl raises where a part of a workbook is missing, cut short or not what it should be.
 FAILURES = (*BROKEN_ZIP, ParseError, TypeError, IndexError, AttributeError)
+MAX_ROWS = 2**20  # of a sheet, by the format
+CELL_BYTES = 10  # of an empty cell of a table: a comma, and the place where it ends
+ERROR = "e"  # openpyxl's type of cells such as #N/A
 
 
 def read_workbook(path: Path, raw: bytes) -> TextTable:
@@ -28,30 +32,29 @@ def read_workbook(path: Path, raw: bytes) -> TextTable:
 
     Empty rows and columns around the table are left out. A note says that the copy is CSV.
     """
-    pandas = require_package("pandas")
-    require_package("openpyxl")
+    openpyxl = require_package("openpyxl")
     try:
-        with warnings.catch_warnings(), pandas.ExcelFile(io.BytesIO(raw), engine="openpyxl") as book:
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of extensions of the format, which hold no cells
-            sheets = [str(name) for name in book.sheet_names]
-            cells = book.parse(0, header=None, dtype=object, keep_default_na=False, na_filter=False)
+            book = openpyxl.load_workbook(io.BytesIO(raw), read_only=True, data_only=True, keep_links=False)
+            sheets = [sheet.title for sheet in book.worksheets]
+            rows, n_errors = _read_rows(path, book.worksheets[0])
+    except KernelweaveError:
+        raise
     except FAILURES as error:
         raise KernelweaveError(f"'{path}' is a broken workbook: {reason(error)}.", ErrorCode.NOT_A_TABLE) from None
-    rows = [[_as_text(cell) for cell in row] for row in cells.itertuples(index=False)]
-    rows = [row for row in rows if any(row)]
     if not rows:
         raise KernelweaveError(f"The first sheet of '{path}', {sheets[0]!r}, is empty.", ErrorCode.EMPTY)
-    kept = [j for j in range(len(rows[0])) if any(row[j] for row in rows)]
+    kept = sorted(set().union(*rows))
+    require_room(path, CELL_BYTES * len(rows) * len(kept))
     text = io.StringIO(newline="")
-    csv.writer(text, lineterminator="\n").writerows([[row[j] for j in kept] for row in rows])
+    csv.writer(text, lineterminator="\n").writerows([row.get(j, "") for j in kept] for row in rows)
     notes = [f"'{path}' is a workbook: its first sheet, {sheets[0]!r}, is read, and a copy is CSV."]
     if len(sheets) > 1:
         notes.append(f"Other sheets of '{path}' are not read: {', '.join(map(repr, sheets[1:5]))}.")
-    if n_errors := sum(
-        cell != cell for row in cells.itertuples(index=False) for cell in row
-    ):  # NaN: a cell with an error
+    if n_errors:
         notes.append(f"{n_errors} cell{'s' * (n_errors > 1)} of '{path}' with an error such as #N/A: read as empty.")
-    if formulas := [cell for row in rows for cell in row if looks_like_formula(cell)]:
+    if formulas := [cell for row in rows for _, cell in sorted(row.items()) if looks_like_formula(cell)]:
         notes.append(
             f"{len(formulas)} cells of '{path}' are texts such as {cut_text(formulas[0])!r}, which spreadsheets take "
             "for formulas in a CSV file: import a copy as text."
@@ -60,13 +63,35 @@ def read_workbook(path: Path, raw: bytes) -> TextTable:
     return replace(table, remarks=tuple(notes))
 
 
+def _read_rows(path: Path, sheet: Any) -> tuple[list[dict[int, str]], int]:
+    """Return the texts of each row with a cell, by column, and how many cells hold an error.
+
+    Rows and columns are as far from the first as a file says, so that those between, which are empty, are counted.
+    """
+    sheet.reset_dimensions()  # what the file says about its size may be wrong
+    rows, n_errors, n_places, room = [], 0, 0, UNPACKED_SHARE * free_memory()
+    for number, cells in enumerate(sheet.iter_rows()):
+        if number == MAX_ROWS:
+            raise ValueError(f"its first sheet has more than {MAX_ROWS:,} rows")
+        n_places += len(cells)
+        require_room(path, CELL_BYTES * n_places, room)
+        given = [(j, cell) for j, cell in enumerate(cells) if cell.value is not None]
+        n_errors += sum(cell.data_type == ERROR for _, cell in given)
+        texts = {j: text for j, cell in given if (text := _as_text(cell))}
+        rows += [texts] if texts else []
+    return rows, n_errors
+
+
 def _as_text(cell: Any) -> str:
     """Return a cell as people write it in a CSV file."""
-    if cell is None or cell != cell:  # NaN
+    value = cell.value
+    if cell.data_type == ERROR:
         return ""
-    if isinstance(cell, bool):
-        return str(cell).upper()
-    if isinstance(cell, datetime):
-        is_day = (cell.hour, cell.minute, cell.second, cell.microsecond) == (0, 0, 0, 0)
-        return cell.date().isoformat() if is_day else cell.isoformat(sep=" ")
-    return cell.isoformat() if isinstance(cell, date) else str(cell)
+    if isinstance(value, bool):
+        return str(value).upper()
+    if isinstance(value, int | float):
+        return str(int(value) if int(value) == value else value)
+    if isinstance(value, datetime):
+        is_day = (value.hour, value.minute, value.second, value.microsecond) == (0, 0, 0, 0)
+        return value.date().isoformat() if is_day else value.isoformat(sep=" ")
+    return value.isoformat() if isinstance(value, date) else str(value)

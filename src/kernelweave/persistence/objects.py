@@ -41,6 +41,8 @@ def _check_options(item: Any) -> None:
     """Refuse options that would start any number of processes, or write to a folder that the file names."""
     options = vars(item) if hasattr(item, "__dict__") else {}
     jobs = options.get("n_jobs")
+    if isinstance(item, dict) and isinstance(item.get("n_jobs"), int | float):  # of a function, or about one
+        jobs = item["n_jobs"]
     require_consistent(item, jobs is None or (type(jobs) is int and abs(jobs) <= MAX_JOBS), "asks for too many jobs")
     require_consistent(item, options.get("memory") is None, "names a folder for its memory; set memory=None")
 
