@@ -193,7 +193,7 @@ def _prepare(
     x = np.clip(given, lower, upper)
     for group in () if problem.slack else map(slice, problem.offsets[:-1], problem.offsets[1:]):
         wanted = float(given[group].sum()) if groups is not None else float(total or 0.0)
-        _move_to_total(wanted, x[group], linear[group], lower[group], upper[group])
+        move_to_total(wanted, x[group], linear[group], lower[group], upper[group])
     return problem, x
 
 
@@ -203,7 +203,7 @@ def _find_runs(rows: np.ndarray) -> np.ndarray:
     return starts if MIN_RUN_ROWS * len(starts) <= len(rows) else starts[:0]
 
 
-def _move_to_total(total: float, x: np.ndarray, linear: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
+def move_to_total(total: float, x: np.ndarray, linear: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
     """Move ``x`` inside the box until its sum is the total, the variables with the best linear term first."""
     missing = total - float(x.sum())
     room = np.abs((upper if missing > 0 else lower) - x)
