@@ -64,7 +64,8 @@ def solve_rows(
     tol : float
         Stop when the duality gap is at most ``tol`` times the absolute objective.
     max_entries : int
-        Largest number of kernel entries that are held at a time.
+        Largest number of kernel entries that are held at a time: half of them rows, half of them the small problem, of
+        which :mod:`.smo` may copy half, and those of variables inside the box in double precision.
     max_rounds : int
 
     Returns
