@@ -181,8 +181,8 @@ ENTRIES = (
     ),
     Entry(
         "svm",
-        "one support vector machine on a kernel matrix against LIBSVM, at equal duality gap",
-        lambda found: f"LIBSVM {found.range(r'ms [|] ([0-9.]+)x')}",
+        "one support vector machine on a kernel matrix or from rows against LIBSVM and intelex, at equal duality gap",
+        lambda found: f"LIBSVM {found.range(r'ms [|] ([0-9.]+)x')}, intelex {found.range(r'ms [|].*[|] ([0-9.]+)x')}",
     ),
     Entry(
         "tsvm",

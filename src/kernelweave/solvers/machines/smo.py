@@ -52,9 +52,8 @@ MAX_STALLS = 10  # looks at the measure in a row without progress, after which r
 MIN_PAIR_STEPS = 50  # pair steps in a row, at least; after a Newton step, as many more as take its time
 MAX_NEWTON_SAVING = 64  # a Newton step after one that did not work is expected to save up to so many times its cost
 MIN_NEWTON_STAGES = 10  # bounds that a Newton step may meet before it ends, at least
-MIN_MANY = 500  # free variables: from so many on, a Newton step near the solution meets many bounds at a time
-MAX_WALKERS = 1500  # of them: with more, meeting one bound after the other takes longer than pair steps
-NEWTON_GAP = 0.05  # relative gap: above it, many variables are not yet at the bounds where they belong
+MIN_MANY = 500  # free variables: from so many on, a Newton step meets many bounds at a time
+NEWTON_GAP = 0.03  # relative gap: above it, so many variables are not yet at the bounds where they belong
 RIDGE = 1e3  # times what rounding does to the eigenvalues; less lets the null space in, and the steps go astray
 SHRINKING_MARGIN = 1.0  # times the violation is far on the right side; with none, on K = ZZ' many turn out active again
 MAX_ACTIVE_SHARE = 0.7  # of all variables, and of the rows of K, for the others to be left out: half of K's memory
@@ -194,7 +193,7 @@ def _prepare(
     x = np.clip(given, lower, upper)
     for group in () if problem.slack else map(slice, problem.offsets[:-1], problem.offsets[1:]):
         wanted = float(given[group].sum()) if groups is not None else float(total or 0.0)
-        _move_to_total(wanted, x[group], linear[group], lower[group], upper[group])
+        move_to_total(wanted, x[group], linear[group], lower[group], upper[group])
     return problem, x
 
 
@@ -204,7 +203,7 @@ def _find_runs(rows: np.ndarray) -> np.ndarray:
     return starts if MIN_RUN_ROWS * len(starts) <= len(rows) else starts[:0]
 
 
-def _move_to_total(total: float, x: np.ndarray, linear: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
+def move_to_total(total: float, x: np.ndarray, linear: np.ndarray, lower: np.ndarray, upper: np.ndarray) -> None:
     """Move ``x`` inside the box until its sum is the total, the variables with the best linear term first."""
     missing = total - float(x.sum())
     room = np.abs((upper if missing > 0 else lower) - x)
@@ -237,7 +236,6 @@ class _Descent:
         self.bounded = bool(np.isfinite(width).all())
         self.nearly = np.where(np.isfinite(width), SUM_ROUNDING * width, 0.0)  # a last bit does not free a variable
         self.n_iter = self.n_newton = 0
-        self.max_free = len(x)  # free variables, up to which a Newton step may be of use
         self.refresh()
         self.judge()
 
@@ -396,9 +394,7 @@ class _Descent:
     def newton_pays(self, n_more: float, patience: float) -> bool:
         """Tell whether the pair steps to come cost more than a Newton step."""
         n_free, wanted = int(np.count_nonzero(self.free())), patience * self.newton_cost()
-        if n_free > MAX_WALKERS and self.certified:
-            if patience > 0.0 and n_free > self.max_free:  # many were on their way to a bound
-                return False
+        if n_free > MIN_MANY and self.certified:  # far from the optimum, many are on their way to a bound
             wanted *= max(1.0, self.measure / max(NEWTON_GAP * abs(self.objective), TINY))
         return bool(self.convex and n_free >= 2 and n_more > wanted)
 
@@ -423,17 +419,15 @@ class _Descent:
         places, ends = np.arange(len(free)), np.searchsorted(free, problem.offsets)[:, None]
         E = ((places >= ends[:-1]) & (places < ends[1:])).astype(float)[: 0 if problem.slack else None]
         E = E[E.any(axis=1)]
-        step, n_stages, self.max_free = None, len(free) // (4 if len(free) <= MAX_WALKERS else 64), len(self.x)
-        near = self.certified and self.measure <= 4.0 * NEWTON_GAP * abs(self.objective)
-        if len(free) > MIN_MANY and near:
-            step, n_met = newton_step(
+        step, many = None, len(free) > MIN_MANY and self.certified
+        if many:
+            step = newton_step(
                 lambda at: self.factor(rows[at]),
                 lambda at, others, values: problem.K[np.ix_(rows[at], rows[others])] @ values,
                 *(factor, E, gradient, lower - x, upper - x),
             )
-            self.max_free = len(free) - n_met // 2 if step is None else self.max_free
-        if step is None or not self.follow(free, step):
-            walk(factor.T, E, gradient, x, lower, upper, MIN_NEWTON_STAGES + n_stages)
+        if step is None or not self.follow(free, step):  # of many, one after the other takes longer than pair steps
+            walk(factor.T, E, gradient, x, lower, upper, MIN_NEWTON_STAGES + (0 if many else len(free) // 4))
             self.follow(free, x - self.x[free])
 
     def follow(self, free: np.ndarray, step: np.ndarray) -> bool:
