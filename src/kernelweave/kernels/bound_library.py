@@ -106,14 +106,26 @@ class BoundLibrary:
         kernel, center = np.divmod(columns, self.n_rows)
         return kernel, center
 
-    def columns(self, columns: np.ndarray, rows: Rows = ALL) -> np.ndarray:
-        """Return the columns with the given flat numbers at some rows, shape ``(n_rows, n_columns)``."""
+    def columns(self, columns: np.ndarray, rows: Rows = ALL, *, centered: bool = False) -> np.ndarray:
+        """Return the columns with the given flat numbers at some rows, perhaps centred.
+
+        They are taken from the blocks of the last walk where the cache holds those of the kernel; some kernels take as
+        long for a few columns as for a block.
+
+        Returns
+        -------
+        ndarray of shape (n_selected, n_columns)
+        """
         rows = rows if isinstance(rows, slice) else self._row_numbers(rows)
         out = np.empty((count(rows, self.n_rows), len(columns)))
         kernel, center = self.split(np.asarray(columns))
+        is_known = not isinstance(rows, slice) and self._cache.holds(rows)
         for p in np.unique(kernel):
             here = kernel == p
-            out[:, here] = self.kernels[p].block(rows, center[here])
+            if is_known and self._cache.copy_columns(p, center[here], here, centered, out):
+                continue
+            values = self.kernels[p].block(rows, center[here]).astype(np.float64, copy=False)
+            out[:, here] = values - values.mean(axis=0) if centered else values
         return out
 
     def scores(
@@ -274,8 +286,12 @@ class _BlockCache:
         self.rows: np.ndarray | None = None
         self.blocks: dict[tuple[int, int, int, bool], np.ndarray] = {}
 
+    def holds(self, rows: np.ndarray) -> bool:
+        """Return whether the blocks are those of these rows."""
+        return self.rows is not None and np.array_equal(self.rows, rows)
+
     def attend(self, rows: np.ndarray) -> None:
-        if self.rows is None or not np.array_equal(self.rows, rows):
+        if not self.holds(rows):
             self.rows, self.blocks, self.used = np.array(rows), {}, 0
 
     def get(self, key: tuple[int, int, int, bool]) -> np.ndarray | None:
@@ -286,6 +302,16 @@ class _BlockCache:
         block = self.blocks.pop(key, None)
         self.used -= 0 if block is None else block.nbytes
         return block
+
+    def copy_columns(self, p: int, centers: np.ndarray, places: np.ndarray, centered: bool, out: np.ndarray) -> bool:
+        """Copy columns of a kernel to their places (a mask); False if some are not held in double precision."""
+        places, is_copied = np.flatnonzero(places), np.zeros(len(centers), dtype=bool)
+        for (kernel, start, stop, form), block in self.blocks.items():
+            if kernel == p and form == centered and block.dtype == np.float64:
+                inside = (centers >= start) & (centers < stop)
+                out[:, places[inside]] = block[:, centers[inside] - start]
+                is_copied |= inside
+        return bool(is_copied.all())
 
     def put(self, key: tuple[int, int, int, bool], block: np.ndarray) -> None:
         if self.used + block.nbytes <= self.n_bytes:
