@@ -180,11 +180,10 @@ class BoundLibrary:
         share, sizes = weight / weight.sum(), np.empty(self.n_columns)
         rounding = np.zeros(len(self.kernels))  # that of sums, of features, goes with the kernel's largest values
         for columns, block in self._walk(rows):
-            p, here = columns.start // self.n_rows, sizes[columns]
-            for strip in _strip_slices(block):
-                here[strip], constant = column_sizes(block[:, strip], share, centered=centered)
-                require_finite(constant, self.entries[p].name)
-                rounding[p] = max(rounding[p], constant)
+            p = columns.start // self.n_rows
+            sizes[columns], constant = column_sizes(block, share, centered=centered)
+            require_finite(constant, self.entries[p].name)
+            rounding[p] = max(rounding[p], constant)
             del block
         return np.where(sizes <= np.repeat(rounding, self.n_rows), 0.0, sizes) if centered else sizes
 
@@ -330,12 +329,22 @@ def column_sizes(K: np.ndarray, share: np.ndarray, *, centered: bool) -> tuple[n
     centered : bool
         Whether a size is a standard deviation, or a root of a mean square.
     """
-    largest = np.maximum(K.max(axis=0), -K.min(axis=0)).astype(np.float64)
+    means, high, low = np.zeros(K.shape[1]), np.full(K.shape[1], -np.inf), np.full(K.shape[1], np.inf)
+    sizes = np.zeros(K.shape[1])
     with np.errstate(invalid="ignore"):  # infinite values are refused by their largest
-        values = K / np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
-        if centered:
-            values -= share @ values
-        sizes = largest * np.sqrt(share @ np.square(values, out=values))
+        for rows in _row_strips(K):
+            strip = K[rows]
+            np.maximum(high, strip.max(axis=0), out=high)
+            np.minimum(low, strip.min(axis=0), out=low)
+        largest = np.maximum(high, -low)
+        divisor = np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
+        for rows in _row_strips(K) if centered else ():
+            means += share[rows] @ (K[rows] / divisor)
+        for rows in _row_strips(K):
+            values = K[rows] / divisor
+            values -= means
+            sizes += share[rows] @ np.square(values, out=values)
+        sizes = largest * np.sqrt(sizes)
     return sizes, size_of_rounding(float(largest.max(initial=0.0)), K.dtype)
 
 
@@ -353,10 +362,17 @@ def _reduce_strips(block: np.ndarray, reduce: Any) -> np.ndarray:
 
 def _center(block: np.ndarray) -> np.ndarray:
     """Return columns minus their means; differences in double precision are rounded once."""
-    out = np.empty_like(block)
-    for strip in _strip_slices(block):
-        out[:, strip] = block[:, strip] - block[:, strip].mean(axis=0, dtype=np.float64)
+    out, means = np.empty_like(block), block.mean(axis=0, dtype=np.float64)
+    for rows in _row_strips(block):
+        out[rows] = block[rows] - means
     return out
+
+
+def _row_strips(block: np.ndarray) -> Iterator[slice]:
+    """Cut rows, which lie together in memory, into strips that stay in the processor's cache."""
+    height = max(1, STRIP_BYTES // (8 * max(1, block.shape[1])))
+    for start in range(0, block.shape[0], height):
+        yield slice(start, min(start + height, block.shape[0]))
 
 
 def _strip_slices(block: np.ndarray) -> Iterator[slice]:
