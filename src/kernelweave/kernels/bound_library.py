@@ -106,14 +106,26 @@ class BoundLibrary:
         kernel, center = np.divmod(columns, self.n_rows)
         return kernel, center
 
-    def columns(self, columns: np.ndarray, rows: Rows = ALL) -> np.ndarray:
-        """Return the columns with the given flat numbers at some rows, shape ``(n_rows, n_columns)``."""
+    def columns(self, columns: np.ndarray, rows: Rows = ALL, *, centered: bool = False) -> np.ndarray:
+        """Return the columns with the given flat numbers at some rows, perhaps centred.
+
+        They are taken from the blocks of the last walk where the cache holds those of the kernel; some kernels take as
+        long for a few columns as for a block.
+
+        Returns
+        -------
+        ndarray of shape (n_selected, n_columns)
+        """
         rows = rows if isinstance(rows, slice) else self._row_numbers(rows)
         out = np.empty((count(rows, self.n_rows), len(columns)))
         kernel, center = self.split(np.asarray(columns))
+        is_known = not isinstance(rows, slice) and self._cache.holds(rows)
         for p in np.unique(kernel):
             here = kernel == p
-            out[:, here] = self.kernels[p].block(rows, center[here])
+            if is_known and self._cache.copy_columns(p, center[here], here, centered, out):
+                continue
+            values = self.kernels[p].block(rows, center[here]).astype(np.float64, copy=False)
+            out[:, here] = values - values.mean(axis=0) if centered else values
         return out
 
     def scores(
@@ -168,11 +180,10 @@ class BoundLibrary:
         share, sizes = weight / weight.sum(), np.empty(self.n_columns)
         rounding = np.zeros(len(self.kernels))  # that of sums, of features, goes with the kernel's largest values
         for columns, block in self._walk(rows):
-            p, here = columns.start // self.n_rows, sizes[columns]
-            for strip in _strip_slices(block):
-                here[strip], constant = column_sizes(block[:, strip], share, centered=centered)
-                require_finite(constant, self.entries[p].name)
-                rounding[p] = max(rounding[p], constant)
+            p = columns.start // self.n_rows
+            sizes[columns], constant = column_sizes(block, share, centered=centered)
+            require_finite(constant, self.entries[p].name)
+            rounding[p] = max(rounding[p], constant)
             del block
         return np.where(sizes <= np.repeat(rounding, self.n_rows), 0.0, sizes) if centered else sizes
 
@@ -274,8 +285,12 @@ class _BlockCache:
         self.rows: np.ndarray | None = None
         self.blocks: dict[tuple[int, int, int, bool], np.ndarray] = {}
 
+    def holds(self, rows: np.ndarray) -> bool:
+        """Return whether the blocks are those of these rows."""
+        return self.rows is not None and np.array_equal(self.rows, rows)
+
     def attend(self, rows: np.ndarray) -> None:
-        if self.rows is None or not np.array_equal(self.rows, rows):
+        if not self.holds(rows):
             self.rows, self.blocks, self.used = np.array(rows), {}, 0
 
     def get(self, key: tuple[int, int, int, bool]) -> np.ndarray | None:
@@ -286,6 +301,16 @@ class _BlockCache:
         block = self.blocks.pop(key, None)
         self.used -= 0 if block is None else block.nbytes
         return block
+
+    def copy_columns(self, p: int, centers: np.ndarray, places: np.ndarray, centered: bool, out: np.ndarray) -> bool:
+        """Copy columns of a kernel to their places (a mask); False if some are not held in double precision."""
+        places, is_copied = np.flatnonzero(places), np.zeros(len(centers), dtype=bool)
+        for (kernel, start, stop, form), block in self.blocks.items():
+            if kernel == p and form == centered and block.dtype == np.float64:
+                inside = (centers >= start) & (centers < stop)
+                out[:, places[inside]] = block[:, centers[inside] - start]
+                is_copied |= inside
+        return bool(is_copied.all())
 
     def put(self, key: tuple[int, int, int, bool], block: np.ndarray) -> None:
         if self.used + block.nbytes <= self.n_bytes:
@@ -304,12 +329,22 @@ def column_sizes(K: np.ndarray, share: np.ndarray, *, centered: bool) -> tuple[n
     centered : bool
         Whether a size is a standard deviation, or a root of a mean square.
     """
-    largest = np.maximum(K.max(axis=0), -K.min(axis=0)).astype(np.float64)
+    means, high, low = np.zeros(K.shape[1]), np.full(K.shape[1], -np.inf), np.full(K.shape[1], np.inf)
+    sizes = np.zeros(K.shape[1])
     with np.errstate(invalid="ignore"):  # infinite values are refused by their largest
-        values = K / np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
-        if centered:
-            values -= share @ values
-        sizes = largest * np.sqrt(share @ np.square(values, out=values))
+        for rows in _row_strips(K):
+            strip = K[rows]
+            np.maximum(high, strip.max(axis=0), out=high)
+            np.minimum(low, strip.min(axis=0), out=low)
+        largest = np.maximum(high, -low)
+        divisor = np.where(largest > 0, largest, 1.0)  # squares of numbers up to 1 cannot overflow
+        for rows in _row_strips(K) if centered else ():
+            means += share[rows] @ (K[rows] / divisor)
+        for rows in _row_strips(K):
+            values = K[rows] / divisor
+            values -= means
+            sizes += share[rows] @ np.square(values, out=values)
+        sizes = largest * np.sqrt(sizes)
     return sizes, size_of_rounding(float(largest.max(initial=0.0)), K.dtype)
 
 
@@ -327,10 +362,17 @@ def _reduce_strips(block: np.ndarray, reduce: Any) -> np.ndarray:
 
 def _center(block: np.ndarray) -> np.ndarray:
     """Return columns minus their means; differences in double precision are rounded once."""
-    out = np.empty_like(block)
-    for strip in _strip_slices(block):
-        out[:, strip] = block[:, strip] - block[:, strip].mean(axis=0, dtype=np.float64)
+    out, means = np.empty_like(block), block.mean(axis=0, dtype=np.float64)
+    for rows in _row_strips(block):
+        out[rows] = block[rows] - means
     return out
+
+
+def _row_strips(block: np.ndarray) -> Iterator[slice]:
+    """Cut rows, which lie together in memory, into strips that stay in the processor's cache."""
+    height = max(1, STRIP_BYTES // (8 * max(1, block.shape[1])))
+    for start in range(0, block.shape[0], height):
+        yield slice(start, min(start + height, block.shape[0]))
 
 
 def _strip_slices(block: np.ndarray) -> Iterator[slice]:

@@ -157,3 +157,23 @@ def test_a_step_that_rounding_forbids_is_none():
     lp = program(8)
     point = feasible_start(lp)
     assert step_inside(lp, replace(point, x=np.full(len(point.x), np.nan))) is None
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("size", [1.0, 1e100])
+def test_the_matrix_in_single_precision_is_that_in_double_up_to_rounding(size, twice):
+    lp = program(0, twice=twice)
+    weights = size * np.geomspace(1e-60, 1.0, len(lp.cost))
+    exact, rounded = (np.tril(lp.gram(weights, single=single)) for single in (False, True))
+    # Each entry is a sum of products of entries of two rows, of numbers rounded to 24 bits.
+    lengths = np.sqrt(np.diag(exact))
+    np.testing.assert_array_less(np.abs(exact - rounded), 1e-5 * np.outer(lengths, lengths))
+
+
+def test_where_the_matrix_in_single_precision_has_no_factor_that_in_double_is_taken(monkeypatch):
+    honest = DenseLP.gram
+    monkeypatch.setattr(DenseLP, "gram", lambda lp, D, *, single=False: -honest(lp, D) if single else honest(lp, D))
+    lp = program(2)
+    found = solve_interior_lp(lp, 1e-7)
+    assert found.error <= 1e-7
+    assert lp.cost @ found.x == pytest.approx(optimum(lp), rel=1e-6)

@@ -223,6 +223,25 @@ def test_where_no_step_is_possible_the_program_is_solved_as_it_is(monkeypatch):
 
 
 @pytest.mark.usefixtures("many")
+@pytest.mark.parametrize("seed", range(3))
+def test_a_vertex_found_between_steps_is_exact_and_steps_go_on_with_new_rows(seed):
+    lp, K = restricted(seed, by_steps=True)
+    for _ in range(60):
+        found = lp.solve()
+        if not lp.is_rough:
+            break
+    assert -found.x.sum() == pytest.approx(best(seed), rel=1e-9)
+    assert lp.solve() is found
+    assert not lp.settle()
+    lp.add_rows(K[:1] + K[1:2], np.full(1, -0.1), np.full(1, 0.1))
+    assert lp.goes_by_steps
+    new = settled(lp).x
+    assert -new.sum() > -found.x.sum()
+    np.testing.assert_array_less(np.abs(K @ (lp.sign * new)), 1.0 + 1e-8)
+    assert abs((K[0] + K[1]) @ (lp.sign * new)) <= 0.1 + 1e-8
+
+
+@pytest.mark.usefixtures("many")
 def test_copies_of_columns_do_not_join():
     K, rows = learning_problem(4)
     K[:, 150:] = K[:, :150]

@@ -59,8 +59,9 @@ class ScaledColumns:
 
     def fetch(self, columns: np.ndarray) -> np.ndarray:
         """Return scaled columns, shape (n_labeled, n_columns)."""
-        K = self.bound.columns(columns, self.labeled)
-        return (K - K.mean(axis=0) if self.formulation.centered else K) / self.scale[columns]
+        K = self.bound.columns(columns, self.labeled, centered=self.formulation.centered)
+        K /= self.scale[columns]
+        return K
 
     def means(self, columns: np.ndarray) -> np.ndarray:
         """Return what the problems subtract from these columns."""

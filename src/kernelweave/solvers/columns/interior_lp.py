@@ -30,7 +30,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.linalg.blas import dsyrk
+from scipy.linalg.blas import dsyrk, ssyrk
 from scipy.linalg.lapack import dgetrf, dgetrs, dpotrf, dpotrs
 
 NO_BOUND = 1e8  # where a bound of a row is put that there is none of, in units of the largest
@@ -46,6 +46,9 @@ WARM_MU_SHARE = (
 MIN_GAP_LEFT = 0.3  # of the gap stays, at least, if the residuals are larger
 VERTEX_TOL = 1e-9  # by which a vertex may miss bounds, as HiGHS is told, and relative to its value the optimum
 RIDGE = 1e-13  # of the diagonal of the matrix
+# Relative gap above which the matrix is formed in single precision, which takes half the time, and the ridge that goes
+# with it. Measured on five generated samples: from 0.1 on, as many steps; with 0.01, up to twice as many.
+SINGLE_GAP, SINGLE_RIDGE = 0.3, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,10 +82,14 @@ class DenseLP:
         """Return ``A'y``."""
         return np.asarray(self.sign * (y @ self.K)[self.point])
 
-    def gram(self, weights: np.ndarray) -> np.ndarray:
-        """Return ``A diag(weights) A'``, below the diagonal."""
-        W = self.K * np.sqrt(self._sum_by_point(weights))
-        return np.asarray(dsyrk(1.0, W.T, trans=1, lower=1))
+    def gram(self, weights: np.ndarray, *, single: bool = False) -> np.ndarray:
+        """Return ``A diag(weights) A'``, below the diagonal; perhaps formed in single precision."""
+        roots = np.sqrt(self._sum_by_point(weights))
+        if not single:
+            return np.asarray(dsyrk(1.0, (self.K * roots).T, trans=1, lower=1))
+        largest = float(roots.max()) or 1.0  # squares up to 1 do not overflow
+        W = self.K.astype(np.float32) * (roots / largest).astype(np.float32)
+        return np.asarray(largest**2 * ssyrk(1.0, W.T, trans=1, lower=1).astype(np.float64))
 
     def _sum_by_point(self, values: np.ndarray) -> np.ndarray:
         return np.bincount(self.point, weights=values, minlength=self.K.shape[1])
@@ -305,10 +312,8 @@ class _Iterate:
         low, high, room = self._low, self._high, self.u - self.x
         D_x = 1.0 / (self.p / self.x + self.q / room)
         D_z = np.where(self.ranged, 1.0 / np.where(self.ranged, self.r / low + self.s / high, 1.0), 0.0)
-        M = self.lp.gram(D_x)
-        M.flat[:: len(M) + 1] = (1.0 + RIDGE) * (M.diagonal() + D_z)
-        factor, failed = dpotrf(M, lower=1, overwrite_a=1, clean=0)
-        if failed:
+        factor = self._factorize(D_x, D_z)
+        if factor is None:
             return False
         weights = D_x, D_z, factor
         aim = -self.p * self.x, -self.q * room, -self.r * low, -self.s * high
@@ -333,6 +338,16 @@ class _Iterate:
         self.y, self.p, self.q = self.y + dual * dy, self.p + dual * dp, self.q + dual * dq
         self.r, self.s = self.r + dual * dr, self.s + dual * ds
         return True
+
+    def _factorize(self, D_x: np.ndarray, D_z: np.ndarray) -> np.ndarray | None:
+        """Return the Cholesky factor of the matrix of a step; None if rounding forbids it."""
+        for single in (True, False) if self.relative_gap > SINGLE_GAP else (False,):
+            M = self.lp.gram(D_x, single=single)
+            M.flat[:: len(M) + 1] = (1.0 + (SINGLE_RIDGE if single else RIDGE)) * (M.diagonal() + D_z)
+            factor, failed = dpotrf(M, lower=1, overwrite_a=1, clean=0)
+            if not failed:
+                return np.asarray(factor)
+        return None
 
     def _direction(self, weights: tuple[np.ndarray, ...], aim: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
         """Return the moves of x, y, z, p, q, r, s that change the products by ``aim``, to first order."""

@@ -107,7 +107,8 @@ class LPMaster:
 
     @property
     def choosiness(self) -> float:
-        return np.inf if self._lp.goes_by_steps else CHOOSINESS
+        # Columns in memory take less time to price than to choose from.
+        return np.inf if self._lp.by_steps else CHOOSINESS
 
     @property
     def rounding(self) -> float:
