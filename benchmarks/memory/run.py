@@ -3,10 +3,11 @@
     python benchmarks/memory/run.py [--rows 20000 200000 1000000] [--estimators NAME ...] [--limit 6000000] [--add]
         [--no-save]
 
-Rows of ten columns in clusters, 500 of them labelled, every estimator with nothing set. Each fit runs in a process of
-its own (`one_fit.py`) below a limit on the address space (kilobytes, as ``ulimit -v``), with one thread. The growth is
-the peak of resident memory less what is resident before the fit; "refused" is a MemoryError that says what to pass
-instead, before anything is computed. ``--add`` keeps the cells of the last run that are not measured again.
+Rows of ten columns in clusters, 500 of them labelled (all of them for `CGBoost*`), every estimator with nothing set.
+Each fit runs in a process of its own (`one_fit.py`) below a limit on the address space (kilobytes, as ``ulimit -v``),
+with one thread. The growth is the peak of resident memory less what is resident before the fit; "refused" is a
+MemoryError that says what to pass instead, before anything is computed. The estimate of `AutoKernel*` is the largest of
+its candidates'. ``--add`` keeps the cells of the last run that are not measured again.
 """
 
 import argparse
@@ -38,7 +39,9 @@ NAMES = (
     "CGBoostRegressor",
     "CGBoostOneClass",
     "LearnedKernelClassifier",
+    "LearnedKernelRegressor",
     "AutoKernelClassifier",
+    "AutoKernelRegressor",
 )
 SECONDS, LARGE = 600, 200 * 2**20  # a fit may take; bytes above which the bound holds
 MAX_RATIO = 1.2  # of the peak to the estimate
