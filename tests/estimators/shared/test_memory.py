@@ -84,6 +84,18 @@ def test_an_estimate_covers_the_peak_of_a_fit(name, monkeypatch):
     assert peak <= 1.2 * max(estimates)  # the bound that benchmarks/memory measures on large fits
 
 
+def test_the_estimate_of_a_learned_kernel_has_the_prediction_of_all_rows(monkeypatch):
+    def refuse(n_bytes, *words):
+        raise MemoryError(n_bytes)
+
+    monkeypatch.setattr(memory, "require_memory", refuse)
+    X, y = problem("LearnedKernelClassifier", 10_000, 300)
+    learner = kernelweave.LabelAwareKernelLearner(RBF(), n_eigenvectors=0)
+    with pytest.raises(MemoryError) as refused:
+        kernelweave.LearnedKernelClassifier(learner).fit(X, y)
+    assert refused.value.args[0] > 8 * 10_000 * 300  # the kernel between all rows and the labelled ones
+
+
 @pytest.mark.parametrize("name", REMEDIES)
 def test_what_does_not_fit_is_refused_before_anything_large_is_formed(name, monkeypatch):
     X, y = problem(name, 30_000, 300)

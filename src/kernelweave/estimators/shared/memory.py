@@ -215,13 +215,16 @@ def require_mixture_memory(owner: str, library: KernelLibrary, sample: Sample, p
 def require_vector_memory(
     owner: str, recipes: Sequence[Kernel], sample: Sample, n_vectors: int, n_landmarks: int
 ) -> None:
-    """Refuse to tie kernels to rows, and to find eigenvectors there, where that would not fit into the memory."""
-    n_rows = sample.n_rows
+    """Refuse to tie kernels to rows, and to find eigenvectors there, where that would not fit into the memory.
+
+    Predictions of all rows evaluate kernels at the labelled ones.
+    """
+    n_rows, n_support = sample.n_rows, min(sample.partition.n_labeled, MAX_SUPPORT)
     n_bytes = (
         binding_bytes(recipes, n_rows, sample.X.shape[1])
         + VECTOR_COPIES * FLOAT * float(n_rows) * n_vectors
         + SQUARE_COPIES * FLOAT * float(n_landmarks) ** 2
-        + block_bytes(n_rows, n_landmarks)
+        + block_bytes(n_rows, max(n_landmarks, n_support))
         + FLOAT * ROW_VECTORS * float(n_rows)
     )
     require_memory(
