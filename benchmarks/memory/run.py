@@ -15,6 +15,7 @@ import json
 import os
 import platform
 import resource
+import signal
 import subprocess
 import sys
 from datetime import date
@@ -43,7 +44,8 @@ NAMES = (
     "AutoKernelClassifier",
     "AutoKernelRegressor",
 )
-SECONDS, LARGE = 600, 200 * 2**20  # a fit may take; bytes above which the bound holds
+SECONDS = 600  # of the processor that a fit may take: 5 minutes of two cores
+LARGE = 200 * 2**20  # bytes above which the bound holds
 MAX_RATIO = 1.2  # of the peak to the estimate
 
 
@@ -51,15 +53,16 @@ def measure(name, n_rows, limit):
     """Return what the process of one fit prints."""
     environment = os.environ | dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"), "1")
     command = [sys.executable, str(HERE / "one_fit.py"), name, str(n_rows)]
-    bounded = lambda: resource.setrlimit(resource.RLIMIT_AS, (1024 * limit, 1024 * limit))  # noqa: E731
-    try:
-        done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=SECONDS, preexec_fn=bounded
-        )
-    except subprocess.TimeoutExpired:
-        return {"estimator": name, "rows": n_rows, "outcome": f"more than {SECONDS} s"}
+
+    def bound():
+        resource.setrlimit(resource.RLIMIT_AS, (1024 * limit, 1024 * limit))
+        resource.setrlimit(resource.RLIMIT_CPU, (SECONDS, SECONDS + 10))
+
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, preexec_fn=bound)
     if done.returncode:
-        return {"estimator": name, "rows": n_rows, "outcome": done.stderr.strip().splitlines()[-1][:60]}
+        words = done.stderr.strip() or f"ended by signal {-done.returncode}"
+        outcome = f"more than {SECONDS} s" if done.returncode == -signal.SIGXCPU else words.splitlines()[-1][:60]
+        return {"estimator": name, "rows": n_rows, "outcome": outcome}
     return json.loads(done.stdout)
 
 
