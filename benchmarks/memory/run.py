@@ -88,13 +88,13 @@ def main():
     parser.add_argument("--no-save", action="store_true")
     options = parser.parse_args()
     found = {}
-    if options.add and (HERE / "results.json").exists():
-        last = json.loads((HERE / "results.json").read_text())["records"]
-        found = {(r["estimator"], r["rows"]): r for r in last}
     for n_rows in options.rows:
         for name in options.estimators:
             found[name, n_rows] = measure(name, n_rows, options.limit)
             print(found[name, n_rows], file=sys.stderr, flush=True)
+    if options.add and (HERE / "results.json").exists():
+        last = json.loads((HERE / "results.json").read_text())["records"]
+        found = {(r["estimator"], r["rows"]): r for r in last} | found
     records = [found[key] for key in sorted(found, key=lambda key: (NAMES.index(key[0]), key[1]))]
     text = table(records)
     fitted = [r for r in records if r["outcome"] == "fitted" and r["growth"] > LARGE]
