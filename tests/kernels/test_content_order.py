@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from kernelweave.kernels import content_order
 from kernelweave.kernels.content_order import order_columns, order_rows
 
 
@@ -62,3 +63,18 @@ def test_columns_of_ranks_are_known_wherever_they_stand(make):
     np.testing.assert_array_equal(ranks[:, order], ranks[:, moved][:, order_columns(make(ranks[:, moved]))])
     shifted = ranks - 1.0  # as ranks about another zero
     np.testing.assert_array_equal(order_columns(make(shifted)), order)
+
+
+def test_rows_that_are_walked_over_in_strips_have_the_order_of_their_content(monkeypatch):
+    X = rows_of("gaps")
+    order = order_rows(X)
+    for n_values in (1, 7 * X.shape[1]):  # a row at a time; strips of which the last is shorter
+        monkeypatch.setattr(content_order, "STRIP_VALUES", n_values)
+        np.testing.assert_array_equal(order_rows(X), order)
+
+
+def test_the_order_leaves_rows_as_they_are():
+    for X in (rows_of("gaps"), rows_of("counts").astype(np.float32), sparse.csr_array(rows_of("counts"))):
+        before = X.copy()
+        order_rows(X)
+        np.testing.assert_array_equal(*(each.toarray() if sparse.issparse(each) else each for each in (X, before)))

@@ -16,6 +16,7 @@ Zeros count for nothing, so sparse and dense rows have the same order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from scipy import sparse
 
 from .base import batches
 
+STRIP_VALUES = 2**15  # of dense rows that are hashed at a time: with what is made of them they stay in the cache
 Keys = NDArray[np.uint64]
 
 CELLS_PER_DEVIATION = 12  # as a power of two: far above the rounding of a mean, and fine enough to tell rows apart
@@ -34,7 +36,7 @@ MIN_DEVIATION = 2.0**-30  # of the largest value, below which differences are ro
 MISSING = 2.0**50 + 1.0  # the cell of a missing value
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 FACTOR_2 = np.uint64(0xBF58476D1CE4E5B9)
-HALF = np.uint64(32)
+HALF, ONE = np.uint64(32), np.uint64(1)
 
 
 def order_rows(X: Any) -> NDArray[np.intp]:
@@ -67,7 +69,7 @@ def order_columns(ranks: Any) -> NDArray[np.intp]:
         Whole numbers, of which differences alone count.
     """
     n_rows, n_columns = ranks.shape
-    factors = _make_odd(_hash(np.arange(1, n_rows + 1, dtype=np.uint64), np.uint64(1)))
+    factors = _make_odd(_hash(np.arange(1, n_rows + 1, dtype=np.uint64), ONE))
     if not sparse.issparse(ranks):
         keys, lowest = np.zeros(n_columns, dtype=np.uint64), ranks.min(axis=0)
         for part in batches(n_rows, 4 * n_columns):
@@ -82,11 +84,13 @@ def order_columns(ranks: Any) -> NDArray[np.intp]:
 
 
 def _hash_numbers(values: NDArray[Any]) -> Keys:
-    return _hash(np.ascontiguousarray(values + 0.0, dtype=np.float64).view(np.uint64), np.uint64(1))
+    return _hash(np.array(values + 0.0, dtype=np.float64, order="C").view(np.uint64), ONE)
 
 
 def _find_row_keys(X: Any) -> Keys:
-    values = X.tocsr() if sparse.issparse(X) else np.asarray(X)
+    if not sparse.issparse(X):
+        return _find_dense_keys(np.asarray(X))
+    values = X.tocsr()
     scale = _scale_columns(values)
     rows, columns = (np.ones(n, dtype=np.uint64) for n in X.shape)
     for _ in range(2):
@@ -95,13 +99,36 @@ def _find_row_keys(X: Any) -> Keys:
     return rows
 
 
+def _find_dense_keys(X: NDArray[Any]) -> Keys:
+    """Return the keys of dense rows in three walks: the sums r_i of some rows and their share of c' need one."""
+    scale, strips = _scale_columns(X), list(_strips(X.shape))
+    first, second = np.zeros(X.shape[1], dtype=np.uint64), np.zeros(X.shape[1], dtype=np.uint64)
+    for part in strips:
+        first += _hash(_find_cells(X[part], scale), ONE).sum(axis=0)
+    first = _make_odd(first)
+    for part in strips:
+        mixed = _mix(_find_cells(X[part], scale))
+        rows = _make_odd(_finish(mixed, first).sum(axis=1))
+        second += _finish(mixed, rows[:, None]).sum(axis=0)
+    second, keys = _make_odd(second), np.empty(len(X), dtype=np.uint64)
+    for part in strips:
+        keys[part] = _hash(_find_cells(X[part], scale), second).sum(axis=1)
+    return _make_odd(keys)
+
+
+def _strips(shape: tuple[int, ...]) -> Iterator[slice]:
+    height = max(1, STRIP_VALUES // max(1, shape[1]))
+    return (slice(start, start + height) for start in range(0, shape[0], height))
+
+
 def _scale_columns(X: Any) -> NDArray[np.float64]:
     """Return what the values of each column are multiplied by, powers of two: the numbers of cells."""
-    magnitude = np.abs(X)
+    largest = np.zeros(X.shape[1])
     if sparse.issparse(X):
-        largest = magnitude.max(axis=0).toarray().ravel() if X.shape[0] else np.zeros(X.shape[1])
+        largest = np.abs(X).max(axis=0).toarray().ravel() if X.shape[0] else largest
     else:
-        largest = np.nanmax(magnitude, axis=0, initial=0.0).astype(np.float64)
+        for part in _strips(X.shape):
+            np.fmax(largest, np.fmax.reduce(np.abs(X[part]), axis=0), out=largest)
     exponent = np.frexp(np.nan_to_num(largest))[1]
     unit = np.ldexp(1.0, -exponent.astype(np.int64).clip(-1000, 1000))
     mean, square, n_rows = np.zeros(X.shape[1]), np.zeros(X.shape[1]), X.shape[0]
@@ -111,44 +138,60 @@ def _scale_columns(X: Any) -> NDArray[np.float64]:
         spread = np.square(scaled - mean[X.indices]) - np.square(mean[X.indices])
         square = np.bincount(X.indices, spread, minlength=X.shape[1]) / n_rows + np.square(mean)
     else:
-        for part in batches(n_rows, 2 * X.shape[1]):
-            mean += np.nan_to_num(X[part] * unit).sum(axis=0) / n_rows
-        for part in batches(n_rows, 2 * X.shape[1]):
-            square += np.square(np.nan_to_num(X[part] * unit) - mean).sum(axis=0) / n_rows
+        for part in _strips(X.shape):
+            mean += _replace_missing(X[part] * unit).sum(axis=0)
+        mean /= max(1, n_rows)
+        for part in _strips(X.shape):
+            square += np.square(_replace_missing(X[part] * unit) - mean).sum(axis=0)
+        square /= max(1, n_rows)
     deviation = np.maximum(np.sqrt(np.maximum(square, 0.0)) * OFF_POWERS, MIN_DEVIATION)
     return unit * np.ldexp(1.0, CELLS_PER_DEVIATION - np.frexp(deviation)[1])
 
 
+def _replace_missing(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return values with zeros where they are missing."""
+    return values if np.isfinite(values.sum()) else np.nan_to_num(values)
+
+
 def _sum_hashes(X: Any, scale: NDArray[np.float64], rows: Keys, columns: Keys) -> tuple[Keys, Keys]:
-    """Return the sums over columns and over rows of the hashes of cells times a factor of their row and column."""
-    if sparse.issparse(X):
-        row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        hashed = _hash(_find_cells(X.data, scale[X.indices]), rows[row_of] * columns[X.indices])
-        by_row, by_column = np.zeros(X.shape[0], dtype=np.uint64), np.zeros(X.shape[1], dtype=np.uint64)
-        np.add.at(by_row, row_of, hashed)
-        np.add.at(by_column, X.indices, hashed)
-        return by_row, by_column
-    by_row, by_column = np.empty(X.shape[0], dtype=np.uint64), np.zeros(X.shape[1], dtype=np.uint64)
-    for part in batches(X.shape[0], 4 * X.shape[1]):
-        hashed = _hash(_find_cells(X[part], scale), rows[part, None] * columns)
-        by_row[part] = hashed.sum(axis=1)
-        by_column += hashed.sum(axis=0)
+    """Return the sums over columns and over rows of the hashes of sparse cells times a factor of row and column."""
+    row_of = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+    hashed = _hash(_find_cells(X.data, scale[X.indices]), rows[row_of] * columns[X.indices])
+    by_row, by_column = np.zeros(X.shape[0], dtype=np.uint64), np.zeros(X.shape[1], dtype=np.uint64)
+    np.add.at(by_row, row_of, hashed)
+    np.add.at(by_column, X.indices, hashed)
     return by_row, by_column
 
 
 def _find_cells(values: Any, scale: NDArray[np.float64]) -> Keys:
-    """Return the numbers of the cells that values lie in, as bits; those of zeros are zero."""
-    cells = np.floor(values * scale + SHIFT)
-    np.copyto(cells, MISSING, where=np.isnan(cells))
-    return np.ascontiguousarray(cells + 0.0, dtype=np.float64).view(np.uint64)  # without negative zeros
+    """Return the numbers of the cells that values lie in, as bits, in a new array; those of zeros are zero."""
+    cells = np.multiply(values, scale, order="C")
+    cells += SHIFT  # nothing becomes a negative zero
+    np.floor(cells, out=cells)
+    if np.isnan(cells.sum()):
+        np.copyto(cells, MISSING, where=np.isnan(cells))
+    return cells.view(np.uint64)
 
 
 def _hash(bits: Keys, factors: Keys | np.uint64) -> Keys:
-    """Return hashes of whole numbers times odd factors; zero stays zero."""
-    hashed = (bits ^ (bits >> HALF)) * FACTOR
-    hashed = (hashed ^ (hashed >> HALF)) * factors
-    hashed = (hashed ^ (hashed >> HALF)) * FACTOR_2
-    return hashed ^ (hashed >> HALF)
+    """Return hashes of whole numbers times odd factors; zero stays zero. Overwrites the numbers."""
+    return _finish(_mix(bits), factors)
+
+
+def _mix(bits: Keys) -> Keys:
+    """Return what hashes of numbers need of them before they are multiplied, in their place."""
+    bits ^= bits >> HALF
+    bits *= FACTOR
+    bits ^= bits >> HALF
+    return bits
+
+
+def _finish(mixed: Keys, factors: Keys | np.uint64) -> Keys:
+    hashed = mixed * factors
+    hashed ^= hashed >> HALF
+    hashed *= FACTOR_2
+    hashed ^= hashed >> HALF
+    return hashed
 
 
 def _make_odd(keys: Keys) -> Keys:

@@ -35,6 +35,20 @@ def test_many_rows_are_labeled_by_a_search_of_some(monkeypatch):
     np.testing.assert_array_equal(labels[y < 0], model.predict(features).compute()[y < 0])
     assert np.all(y[model.label_next(5)] < 0)
     assert np.all(y[model.oof_rows_] >= 0)
+    expected = AutoKernelClassifier(["MKL", "logistic regression"], random_state=0).fit(X, y)  # of as many rows
+    np.testing.assert_array_equal(np.array(["no", "yes"])[expected.transduction_], labels)
+    np.testing.assert_allclose(expected.label_distributions_, model.label_distributions_.compute(), atol=1e-6)
+    assert np.all(y[expected.label_next(5)] < 0)
+
+
+def test_numbers_of_many_rows_in_memory_are_filled_in_by_a_search_of_some(monkeypatch):
+    monkeypatch.setattr(partitioned, "MAX_BOUND_ROWS", 120)
+    monkeypatch.setattr(partitioned, "MAX_SEARCH_ROWS", 80)
+    model = AutoKernelRegressor(["MKL", "ridge regression"], random_state=0).fit(X, numbers)
+    known = ~np.isnan(numbers)
+    assert len(model._sample_rows) == 80
+    np.testing.assert_array_equal(model.transduction_[known], numbers[known])
+    np.testing.assert_allclose(model.transduction_[~known], model.predict(X[~known]), rtol=1e-9)
 
 
 def test_numbers_are_filled_in():

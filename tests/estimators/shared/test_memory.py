@@ -2,6 +2,7 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from scipy import sparse
 from sklearn import config_context
 
 import kernelweave
@@ -82,6 +83,37 @@ def test_an_estimate_covers_the_peak_of_a_fit(name, monkeypatch):
     estimator.fit(X, y)  # loads and compiles what is left to the first use
     peak = peak_of(lambda: estimator.fit(X, y))
     assert peak <= 1.2 * max(estimates)  # the bound that benchmarks/memory measures on large fits
+
+
+def test_the_estimate_of_a_learned_kernel_has_the_prediction_of_all_rows(monkeypatch):
+    def refuse(n_bytes, *words):
+        raise MemoryError(n_bytes)
+
+    monkeypatch.setattr(memory, "require_memory", refuse)
+    X, y = problem("LearnedKernelClassifier", 10_000, 300)
+    learner = kernelweave.LabelAwareKernelLearner(RBF(), n_eigenvectors=0)
+    with pytest.raises(MemoryError) as refused:
+        kernelweave.LearnedKernelClassifier(learner).fit(X, y)
+    assert refused.value.args[0] > 8 * 10_000 * 300  # the kernel between all rows and the labelled ones
+
+
+@pytest.mark.parametrize("name", ["LapSVMClassifier", "RKDAClassifier", "SSMKClassifier", "HarmonicClassifier"])
+def test_sparse_rows_are_estimated_by_what_they_store(name, monkeypatch):
+    def refuse(n_bytes, *words):
+        raise MemoryError(n_bytes)
+
+    monkeypatch.setattr(memory, "require_memory", refuse)
+    y = problem(name, 300, 30)[1]
+    with pytest.raises(MemoryError) as refused:
+        getattr(kernelweave, name)().fit(sparse.random(300, 100_000, 1e-4, format="csr", random_state=0), y)
+    assert refused.value.args[0] < 8 * 300 * 100_000  # as dense rows
+
+
+def test_a_search_asks_for_the_memory_to_label_all_rows(monkeypatch):
+    X, y = problem("AutoKernelClassifier", 30_000, 50)
+    monkeypatch.setattr(memory, "free_memory", lambda: 1e7)
+    with pytest.raises(MemoryError, match=r"AutoKernelClassifier labels 30,000 rows, .* to predict in parts\."):
+        kernelweave.AutoKernelClassifier(["RKDA"]).fit(X, y)
 
 
 @pytest.mark.parametrize("name", REMEDIES)

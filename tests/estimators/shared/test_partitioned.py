@@ -9,6 +9,7 @@ from checks.partitions import as_array, as_frame, problem
 from kernelweave import LearnedKernelClassifier, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.shared import partitioned as module
 from kernelweave.estimators.shared.partitioned import LabelRule, bring_to_memory, draw_to_memory, read_partitioned
+from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition
 
 X, y, numbers = problem(120, 20)
@@ -91,6 +92,10 @@ def test_drawn_rows_are_unlabeled_and_do_not_depend_on_partitions(monkeypatch):
     samples = [draw_to_memory(read(as_array(X, k), as_array(y, k))) for k in (1, 7)]
     np.testing.assert_array_equal(samples[0].kept, samples[1].kept)
     assert samples[0].n_rows == 50
+    in_memory = draw_to_memory(read_as_given(Rows(X), partition(y)))
+    np.testing.assert_array_equal(in_memory.kept, samples[0].kept)
+    np.testing.assert_array_equal(in_memory.X, samples[0].X)
+    assert in_memory.n_given == 120
     np.testing.assert_array_equal(samples[0].kept[samples[0].partition.labeled], partition(y).labeled)
     few, all_rows = bring_to_memory(read(as_array(X, 7), as_array(y, 7)))
     assert few.n_rows == 20

@@ -152,8 +152,8 @@ class AutoKernelRegressor(RegressorMixin, KernelEstimator):
         Parameters
         ----------
         X : array, sparse matrix or frame of shape (n_samples, n_features)
-            Labelled and unlabelled rows; also a Dask array or frame, of which candidates see the labelled rows and
-            others drawn at random, 10,000 in all, if there are more than 20,000.
+            Labelled and unlabelled rows; also a Dask array or frame. Of more than 20,000 rows, candidates see the
+            labelled ones and others drawn at random, 10,000 in all.
         y : array-like of shape (n_samples,)
             Numbers; NaN, None and NA mark unlabelled rows.
         sample_weight : array-like of shape (n_samples,), optional

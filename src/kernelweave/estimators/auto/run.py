@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_limits
 
+from ...distributed.rows import PartitionedRows
 from ...kernels.library import KernelLibrary
 from ...labels import Partition
 from ...model_selection.scaling import Scaling
@@ -18,6 +19,7 @@ from ...parameters import BOOLEAN, CALLBACK, COUNT, JOBS, NONE, POSITIVE, READ_L
 from ...short_text import format_number
 from ...solvers.result import FitState, SolverResult, Status
 from ..shared.callbacks import open_search
+from ..shared.memory import require_search_memory
 from ..shared.progress import show_progress
 from ..shared.sample import Sample
 from .candidates import leave_out, read_candidates
@@ -133,6 +135,8 @@ def run_search(
     n_labeled = sample.partition.n_labeled
     candidates = read_candidates(options.candidates, sample.X, n_labeled, options.task, options.owner, options.columns)
     n_classes = sample.partition.n_classes if isinstance(sample.partition, Partition) else 0
+    if not isinstance(sample.rows.X, PartitionedRows):
+        require_search_memory(options.owner, sample, max(1, n_classes))
     candidates, left_out = leave_out(candidates, n_classes)
     repeats = [folds for _ in range(options.n_repeats) if (folds := make_folds(sample, groups, rng))]
     n_fits = len(candidates) * (1 + sum(map(len, repeats)))

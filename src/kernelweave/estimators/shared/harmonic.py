@@ -23,7 +23,7 @@ from ...solvers.harmonic import solve_harmonic
 from ...solvers.result import Certificate, Status
 from ...warn import warn_caller
 from ..graph_means import KernelMeans, NeighborMeans
-from .memory import require_graph_memory
+from .memory import count_values, require_graph_memory
 from .progress import announce
 from .sample import Sample, bind
 
@@ -87,7 +87,7 @@ def join_rows(
     edge_weights: str,
 ) -> Graph:
     """Join all pairs of rows by a kernel, or each with its nearest neighbours where there is none."""
-    require_graph_memory(owner, sample.n_rows, sample.X.shape[1], None if kernel is not None else int(n_neighbors))
+    require_graph_memory(owner, sample.n_rows, count_values(sample.X), None if kernel is not None else int(n_neighbors))
     if kernel is not None:
         bound = bind(KernelLibrary([kernel]), sample, rng).kernels[0]
         return Graph(_read_similarities(owner, bound, str(kernel)), KernelMeans(bound))

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn import get_config
 
 from ...kernels.base import BLOCK_SHARE, Kernel
@@ -46,6 +47,8 @@ MAX_SUPPORT = 4000  # columns of a kernel that a prediction of all rows evaluate
 # what a problem keeps of every column that competes; matrices of labelled rows for each kernel with an RKHS norm.
 WORKING_COLUMNS, WORKING_COPIES, COLUMN_VECTORS, RKHS_COPIES = 1000, 4, 10, 3
 VECTOR_COPIES = 3  # of eigenvectors at all rows, while they are found
+OUTPUT_COPIES = 5  # of probabilities of all rows, while they are mixed
+STORED_SHARE = 1.5  # of the bytes of a stored number, that it takes with its place
 ROW_COPIES = 3  # of the rows, where kernels or graphs compute with rows that are moved or scaled
 CONTROL_GROUP = Path("/sys/fs/cgroup")
 MEMINFO = Path("/proc/meminfo")
@@ -164,10 +167,9 @@ def require_machine_memory(
     by_features : bool
     """
     recipes = [entry.kernel for entry in library.entries]
-    n_features = sample.X.shape[1]
-    ranks = [recipe_rank(recipe, sample.n_rows, n_features) for recipe in recipes]
+    ranks = [recipe_rank(recipe, sample.n_rows, sample.X.shape[1]) for recipe in recipes]
     n_bytes = (
-        binding_bytes(recipes, sample.n_rows, n_features)
+        binding_bytes(recipes, sample.n_rows, count_values(sample.X))
         + stack_bytes(n_rows, ranks, dtype, by_features=by_features)
         + block_bytes(sample.n_rows, min(n_rows, MAX_SUPPORT))
         + FLOAT * ROW_VECTORS * float(sample.n_rows)
@@ -192,12 +194,12 @@ def require_mixture_memory(owner: str, library: KernelLibrary, sample: Sample, p
         Parameters of the estimator: ``cache_size``, ``max_columns``, and ``penalty`` if it has one.
     """
     recipes = [entry.kernel for entry in library.entries]
-    n_rows, n_labeled, n_features = sample.n_rows, sample.partition.n_labeled, sample.X.shape[1]
+    n_rows, n_labeled = sample.n_rows, sample.partition.n_labeled
     n_columns = len(recipes) * n_rows
     n_working = min(n_columns, params["max_columns"] or WORKING_COLUMNS)
     values = FLOAT * float(n_labeled) * n_columns
     n_bytes = (
-        binding_bytes(recipes, n_rows, n_features)
+        binding_bytes(recipes, n_rows, count_values(sample.X))
         + min(params["cache_size"] * 2**20, values)
         + block_bytes(n_labeled, n_columns)
         + WORKING_COPIES * FLOAT * float(n_labeled) * n_working
@@ -215,13 +217,16 @@ def require_mixture_memory(owner: str, library: KernelLibrary, sample: Sample, p
 def require_vector_memory(
     owner: str, recipes: Sequence[Kernel], sample: Sample, n_vectors: int, n_landmarks: int
 ) -> None:
-    """Refuse to tie kernels to rows, and to find eigenvectors there, where that would not fit into the memory."""
-    n_rows = sample.n_rows
+    """Refuse to tie kernels to rows, and to find eigenvectors there, where that would not fit into the memory.
+
+    Predictions of all rows evaluate kernels at the labelled ones.
+    """
+    n_rows, n_support = sample.n_rows, min(sample.partition.n_labeled, MAX_SUPPORT)
     n_bytes = (
-        binding_bytes(recipes, n_rows, sample.X.shape[1])
+        binding_bytes(recipes, n_rows, count_values(sample.X))
         + VECTOR_COPIES * FLOAT * float(n_rows) * n_vectors
         + SQUARE_COPIES * FLOAT * float(n_landmarks) ** 2
-        + block_bytes(n_rows, n_landmarks)
+        + block_bytes(n_rows, max(n_landmarks, n_support))
         + FLOAT * ROW_VECTORS * float(n_rows)
     )
     require_memory(
@@ -249,6 +254,24 @@ def require_graph_memory(owner: str, n_rows: int, n_features: int, n_neighbors: 
         f"{owner} joins {n_rows:,} rows with {n_neighbors} neighbours each",
         "Pass fewer rows or a smaller n_neighbors.",
     )
+
+
+def require_search_memory(owner: str, sample: Sample, n_outputs: int) -> None:
+    """Refuse to label more rows than fit into the memory; candidates, which see some of them, ask for theirs."""
+    n_rows = sample.n_given
+    require_memory(
+        FLOAT * float(n_rows) * (ROW_COPIES * count_values(sample.rows.X) + OUTPUT_COPIES * n_outputs + ROW_VECTORS)
+        + block_bytes(n_rows, MAX_SUPPORT),
+        f"{owner} labels {n_rows:,} rows",
+        "Pass fewer unlabelled rows, and the others to predict in parts.",
+    )
+
+
+def count_values(X: Any) -> int:
+    """Return how many numbers a row takes in memory; of sparse rows what is stored, with its places, in the mean."""
+    if not issparse(X):
+        return int(X.shape[1])
+    return int(np.ceil(STORED_SHARE * X.nnz / max(1, X.shape[0])))
 
 
 def graph_bytes(n_rows: int, n_features: int, n_neighbors: int) -> float:

@@ -101,13 +101,22 @@ def bring_to_memory(given: Sample | PartitionedSample) -> tuple[Sample, Partitio
 
 
 def draw_to_memory(given: Sample | PartitionedSample) -> Sample:
-    """Return rows in memory; of many partitioned ones the labelled ones, and others drawn at random."""
-    if isinstance(given, Sample):
-        return given
+    """Return rows in memory; of many rows the labelled ones, and others drawn at random.
+
+    Of rows in memory and of the same ones in partitions, the same are drawn.
+    """
     if given.n_rows <= MAX_BOUND_ROWS:
-        return given.gather(np.arange(given.n_rows))
-    n_others = max(0, MAX_SEARCH_ROWS - len(given.labeled))
-    return given.gather(given.draw_unlabeled(n_others, np.random.default_rng(SEED)))
+        return given if isinstance(given, Sample) else given.gather(np.arange(given.n_rows))
+    n_others = max(0, MAX_SEARCH_ROWS - given.partition.n_labeled)
+    rng = np.random.default_rng(SEED)
+    if not isinstance(given, Sample):
+        return given.gather(given.draw_unlabeled(n_others, rng))
+    labels = given.partition
+    drawn = rng.choice(labels.n_unlabeled, min(n_others, labels.n_unlabeled), replace=False)
+    keep = np.zeros(given.n_rows, dtype=bool)
+    keep[labels.labeled] = True
+    keep[labels.unlabeled[drawn]] = True
+    return given.restrict(keep)
 
 
 @dataclass(frozen=True)
