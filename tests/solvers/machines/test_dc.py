@@ -1,4 +1,5 @@
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -167,3 +168,20 @@ def test_the_same_slopes_do_not_prove_what_an_inaccurate_problem_cannot():
     result = descend(lambda point, tol: (Rough(0.9, np.array([0.0])), 0.5), start, tol=1e-3, max_iter=100)
     assert result.certificate.relative > 1e-3
     assert not result.status.converged
+
+
+@pytest.mark.parametrize("worse", [1e-3, 1.0, 1e6])
+@pytest.mark.parametrize("moves", [False, True])  # a point that stays has the same slopes
+def test_inaccurate_problems_of_no_use_are_solved_more_accurately_and_not_again_and_again(worse, moves):
+    asked = []
+
+    def solve_badly(point, accuracy):
+        asked.append(accuracy)
+        return Well(point.x + worse * moves), point.objective - worse
+
+    result = descend(solve_badly, Well(1.0), tol=1e-6, max_iter=1000, exact=False)
+    assert (result.status, result.point.x) == (Status.PRECISION, 1.0)
+    assert asked[0] is None
+    assert all(after <= before for before, after in pairwise(asked[1:]))
+    assert asked[-1] <= 1e-6
+    assert len(asked) <= 12  # a tenth each time, from 1 at most

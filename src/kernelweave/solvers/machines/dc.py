@@ -32,6 +32,9 @@ from ..result import Certificate, SolverResult, Status
 
 TINY = float(np.finfo(float).tiny)
 GAP_SHARE = 0.1  # of the gap that is left: the accuracy of the next convex problem
+# A step was of no use that lowered the objective by less than the first share of the gap that is left, and left more
+# than the second share of the gap before it.
+MIN_DECREASE, STALLED_GAP_RATIO = 0.01, 0.9
 
 
 class Point(Protocol):
@@ -91,7 +94,8 @@ def descend(
         Largest number of convex problems.
     exact : bool
         Whether all convex problems are solved to ``tol``. If not, the first one is asked for with the accuracy None,
-        the others with the share `GAP_SHARE` of the gap before, or ``tol`` where that is more.
+        the others with the share `GAP_SHARE` of the gap before, of the accuracy before where the last step was of no
+        use, or ``tol`` where that is more.
     on_step : callable, optional
         Called with each record of the history, to which it may add; a true answer stops.
 
@@ -103,14 +107,15 @@ def descend(
         problems are not solved accurately enough for the objective to go on falling.
     """
     point, history, status = start, [], Status.MAX_ITER
-    gap, accuracy = np.inf, tol if exact else None
+    gap, accuracy, asked = np.inf, tol if exact else None, np.inf
     for n_iter in range(1, max_iter + 1):
         try:
             trial, bound = inner(point, accuracy)
         except OutOfTimeError:
             n_iter, status = n_iter - 1, Status.MAX_TIME
             break
-        gap, is_exact = max(0.0, point.objective - bound), accuracy is not None and accuracy <= tol
+        lowest, before, gap = point.objective, gap, max(0.0, point.objective - bound)
+        is_exact = accuracy is not None and accuracy <= tol
         n_changed = int(np.count_nonzero(trial.slopes != point.slopes))
         if n_changed == 0 and (is_exact or trial.objective <= point.objective):
             point, gap = trial, max(0.0, trial.objective - bound)  # the new point has the same convex problem
@@ -124,8 +129,10 @@ def descend(
             point = trial
         elif is_exact:
             status = Status.PRECISION
+        if lowest - trial.objective <= MIN_DECREASE * gap and gap > STALLED_GAP_RATIO * before:
+            asked = GAP_SHARE * (1.0 if accuracy is None else min(1.0, accuracy))  # else the same problem comes again
         if np.isfinite(gap) and not is_exact:
-            accuracy = max(tol, GAP_SHARE * gap / max(abs(point.objective), TINY))
+            accuracy = max(tol, min(asked, GAP_SHARE * gap / max(abs(point.objective), TINY)))
         record = {"iteration": n_iter, "objective": point.objective, "gap": gap, "n_changed": n_changed}
         history.append(record)
         if on_step is not None and on_step(record) and status is Status.MAX_ITER:
