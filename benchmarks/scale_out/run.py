@@ -235,7 +235,7 @@ def write_markdown(results, path):
     if results.get("paths"):
         lines += [
             "",
-            "| 1 million rows, one process | in memory, s | Dask, one thread, s | ratio | objectives differ by (relative) |",
+            "| 1 million rows, one process | in memory, s | Dask, one thread, s | ratio | objectives, relative |",
             "|---|---|---|---|---|",
         ]
         for name, r in results["paths"].items():
