@@ -297,7 +297,7 @@ class CGBoostClassifier(KernelClassifier):
         if self.nu is None:
             choice = choose_cost(self.C, columns, problem, options)
             margins = problem.margins(choice.C, ALL)
-        (fit,) = fit_columns(columns, [margins], options, validation)
+        (fit,) = fit_columns(columns, [margins], options.rest, validation)
         return self.keep_fit(sample, columns.library, fit, choice)
 
     def fit_path(

@@ -187,7 +187,7 @@ class CGBoostRegressor(KernelRegressor):
         problem, params = number_problem(sample, self.epsilon), self._parameters()
         options, columns = cg_boost_options(owner, params), bind_columns(owner, params, sample, rng)
         choice = choose_cost(self.C, columns, problem, options)
-        (fit,) = fit_columns(columns, [problem.margins(choice.C, ALL)], options, validation)
+        (fit,) = fit_columns(columns, [problem.margins(choice.C, ALL)], options.rest, validation)
         return self.keep_fit(sample, columns.library, fit, choice)
 
     def fit_path(

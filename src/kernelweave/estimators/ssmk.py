@@ -235,7 +235,7 @@ class SSMKClassifier(KernelClassifier):
         columns, sample = bind_columns(options.owner, self._parameters(), given, rng)
         problem = class_problem(sample, self.class_weight)
         choice = choose_cost(self.C, columns, problem, options)
-        fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options)
+        fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options.rest)
         return self._keep(
             sample,
             columns.library,
@@ -388,7 +388,7 @@ class SSMKRegressor(KernelRegressor):
         columns, sample = bind_columns(options.owner, self._parameters() | {"centers": centers}, given, rng)
         problem = number_problem(sample, self.epsilon)
         choice = choose_cost(self.C, columns, problem, options)
-        fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options)
+        fit = fit_mixture(columns.bound, columns.centers, problem.margins(choice.C, ALL), options.rest)
         transduction = transduce(fit.expansion, sample, lambda: outputs_at_given(fit.expansion, columns.bound, sample))
         return self._keep(sample, columns.library, fit, choice, transduction_=transduction)
 

@@ -1,3 +1,5 @@
+import time
+
 import numpy as np
 import pytest
 from checks.fit_order import labeled_rows
@@ -6,7 +8,9 @@ from sklearn.datasets import make_moons
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, Linear, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.shared import fold_choice, mixture_choice
 from kernelweave.estimators.shared.fold_choice import split_labeled
+from kernelweave.estimators.shared.mixture import MixtureOptions
 from kernelweave.kernels.library import KernelLibrary
+from kernelweave.solvers.deadline import Deadline
 
 KERNELS = [RBF(0.5), Linear()]
 NUMBERS = (SSMKRegressor, CGBoostRegressor)
@@ -215,6 +219,23 @@ def test_the_choice_takes_a_share_of_the_time(monkeypatch):
     n_fits = 5 * len(mixture_choice.SPARSE_COSTS)
     assert seen[0].max_time == pytest.approx(mixture_choice.TIME_SHARE * 600.0 / n_fits)
     assert seen[0].callback is None
+
+
+@pytest.mark.parametrize("Model", [SSMKClassifier, CGBoostClassifier])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_no_costs_are_compared_when_the_time_is_over(Model):
+    X, y, classes = noisy(15)
+    model = Model(KERNELS, max_time=1e-9).fit(X, y if Model is SSMKClassifier else classes)
+    free = Model(KERNELS).fit(X, y if Model is SSMKClassifier else classes)
+    assert model.cv_results_ == {}
+    assert model.C_ in free.cv_results_["param_C"]
+
+
+def test_the_fit_after_the_choice_takes_what_is_left_of_the_time():
+    options = MixtureOptions("Owner", 1e-6, max_time=600.0, deadline=Deadline(600.0, time.perf_counter() - 400.0))
+    assert 100.0 < options.rest.max_time <= 200.0
+    assert 0.0 < MixtureOptions("Owner", 1e-6, max_time=1e-9, deadline=Deadline(1e-9)).rest.max_time <= 1e-9
+    assert MixtureOptions("Owner", 1e-6).rest.max_time is None
 
 
 def test_the_choice_is_told(capsys):

@@ -34,6 +34,7 @@ from ...parameters import (
 from ...solvers.columns.loop import SETTLING_SHARE, exact_solution, generate_columns
 from ...solvers.columns.masters import ColumnResult, Master
 from ...solvers.columns.rkhs_master import NotPSDError
+from ...solvers.deadline import NO_DEADLINE, Deadline
 from ...solvers.margin import MarginRows
 from ...solvers.result import Certificate, FitState, Status
 from .centers import Centers
@@ -69,6 +70,9 @@ MIXTURE_CONSTRAINTS = {
 }
 
 
+TINY = float(np.finfo(float).tiny)
+
+
 @dataclass(frozen=True)
 class MixtureOptions:
     """How a mixture is fitted: the problem of each output, and what the parameters of the estimators say."""
@@ -84,6 +88,14 @@ class MixtureOptions:
     cache_size: float = 0.0
     verbose: int = 0
     callback: Callable[[FitState], object] | None = None
+    deadline: Deadline = NO_DEADLINE
+
+    @property
+    def rest(self) -> MixtureOptions:
+        """The options with what is left of the time."""
+        if self.max_time is None:
+            return self
+        return replace(self, max_time=max(min(self.max_time, self.deadline.left), TINY))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +140,10 @@ def mixture_options(
 ) -> MixtureOptions:
     """Return the options among the parameters of an estimator."""
     tol = TOLERANCES[formulation.penalty] if params["tol"] is None else float(params["tol"])
-    return read_options(MixtureOptions, params, owner=owner, tol=tol, formulation=formulation, pricing=pricing)
+    deadline = Deadline(params["max_time"])
+    return read_options(
+        MixtureOptions, params, owner=owner, tol=tol, formulation=formulation, pricing=pricing, deadline=deadline
+    )
 
 
 def fit_mixture(

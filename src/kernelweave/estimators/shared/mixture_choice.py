@@ -75,6 +75,8 @@ def choose_cost(
         folds = [(np.searchsorted(rows, kept), np.searchsorted(rows, held)) for kept, held in folds]
     columns = _draw_columns(columns, rows, options.cache_size)
     losses = _held_out_losses(columns, problem, cost_unit(penalty, problem) * np.array(grid), default, folds, options)
+    if len(losses) <= default:  # the time was over
+        return CostChoice(float(costs[default]), {})
     chosen = choose_candidate(losses, default)
     if options.verbose:
         announce(f"{options.owner}: C={costs[chosen]:.3g} by {len(folds)} folds of {len(rows):,} labelled rows")
@@ -136,8 +138,10 @@ def _held_out_losses(
     """Return the weighted losses of each cost at the held-out rows, fold after fold.
 
     Above the default cost, costs are compared only until one is clearly worse than the best: the larger a cost, the
-    longer the fit, and where rows are noisy the more so.
+    longer the fit, and where rows are noisy the more so. When their share of the time is over, costs that were not
+    compared on all folds are left out.
     """
+    deadline = options.deadline.part(TIME_SHARE)
     seconds = None if options.max_time is None else TIME_SHARE * options.max_time / (len(costs) * len(folds))
     quiet = replace(options, tol=max(FOLD_TOL, options.tol), max_time=seconds, verbose=0, callback=None)
     path = MixturePath(columns.bound, columns.centers, quiet)
@@ -146,6 +150,8 @@ def _held_out_losses(
     for i, cost in enumerate(costs):
         margins, parts = problem.margins(cost, ALL), []
         for k, (kept, held) in enumerate(folds):
+            if deadline.is_over:
+                return np.array(losses)
             path.masters = masters[k]
             values = path.values(path.solve_columns([rows.at(kept) for rows in margins]))
             masters[k] = path.masters
