@@ -59,7 +59,7 @@ class ScaledColumns:
 
     def fetch(self, columns: np.ndarray) -> np.ndarray:
         """Return scaled columns, shape (n_labeled, n_columns)."""
-        K = self.bound.columns(columns, self.labeled, centered=self.formulation.centered)
+        K = self.bound.walked_columns(columns, self.labeled, centered=self.formulation.centered)
         K /= self.scale[columns]
         return K
 
