@@ -106,26 +106,34 @@ class BoundLibrary:
         kernel, center = np.divmod(columns, self.n_rows)
         return kernel, center
 
-    def columns(self, columns: np.ndarray, rows: Rows = ALL, *, centered: bool = False) -> np.ndarray:
-        """Return the columns with the given flat numbers at some rows, perhaps centred.
-
-        They are taken from the blocks of the last walk where the cache holds those of the kernel; some kernels take as
-        long for a few columns as for a block.
-
-        Returns
-        -------
-        ndarray of shape (n_selected, n_columns)
-        """
+    def columns(self, columns: np.ndarray, rows: Rows = ALL) -> np.ndarray:
+        """Return the columns with the given flat numbers at some rows, shape ``(n_rows, n_columns)``."""
         rows = rows if isinstance(rows, slice) else self._row_numbers(rows)
         out = np.empty((count(rows, self.n_rows), len(columns)))
         kernel, center = self.split(np.asarray(columns))
-        is_known = not isinstance(rows, slice) and self._cache.holds(rows)
         for p in np.unique(kernel):
             here = kernel == p
-            if is_known and self._cache.copy_columns(p, center[here], here, centered, out):
-                continue
-            values = self.kernels[p].block(rows, center[here]).astype(np.float64, copy=False)
-            out[:, here] = values - values.mean(axis=0) if centered else values
+            out[:, here] = self.kernels[p].block(rows, center[here])
+        return out
+
+    def walked_columns(self, columns: np.ndarray, rows: np.ndarray, *, centered: bool = False) -> np.ndarray:
+        """Return columns between walks over ``rows``, perhaps centred, shape ``(n_selected, n_columns)``.
+
+        Where the library is small they are taken from whole blocks, which the cache may hold: some kernels take as long
+        for a few columns as for a block. Those in single precision are computed alone, and centred in double.
+        """
+        rows, columns = self._row_numbers(rows), np.asarray(columns)
+        out, is_left = np.empty((len(rows), len(columns))), np.ones(len(columns), dtype=bool)
+        if self.is_small(len(rows)) and len(columns):
+            for part, block in self._walk(rows, np.unique(self.split(columns)[0]).tolist(), centered=centered):
+                here = (columns >= part.start) & (columns < part.stop)
+                if block.dtype == np.float64:
+                    out[:, here] = block[:, columns[here] - part.start]
+                    is_left[here] = False
+                del block
+        if is_left.any():
+            values = self.columns(columns[is_left], rows)
+            out[:, is_left] = values - values.mean(axis=0) if centered else values
         return out
 
     def scores(
@@ -285,12 +293,8 @@ class _BlockCache:
         self.rows: np.ndarray | None = None
         self.blocks: dict[tuple[int, int, int, bool], np.ndarray] = {}
 
-    def holds(self, rows: np.ndarray) -> bool:
-        """Return whether the blocks are those of these rows."""
-        return self.rows is not None and np.array_equal(self.rows, rows)
-
     def attend(self, rows: np.ndarray) -> None:
-        if not self.holds(rows):
+        if self.rows is None or not np.array_equal(self.rows, rows):
             self.rows, self.blocks, self.used = np.array(rows), {}, 0
 
     def get(self, key: tuple[int, int, int, bool]) -> np.ndarray | None:
@@ -301,16 +305,6 @@ class _BlockCache:
         block = self.blocks.pop(key, None)
         self.used -= 0 if block is None else block.nbytes
         return block
-
-    def copy_columns(self, p: int, centers: np.ndarray, places: np.ndarray, centered: bool, out: np.ndarray) -> bool:
-        """Copy columns of a kernel to their places (a mask); False if some are not held in double precision."""
-        places, is_copied = np.flatnonzero(places), np.zeros(len(centers), dtype=bool)
-        for (kernel, start, stop, form), block in self.blocks.items():
-            if kernel == p and form == centered and block.dtype == np.float64:
-                inside = (centers >= start) & (centers < stop)
-                out[:, places[inside]] = block[:, centers[inside] - start]
-                is_copied |= inside
-        return bool(is_copied.all())
 
     def put(self, key: tuple[int, int, int, bool], block: np.ndarray) -> None:
         if self.used + block.nbytes <= self.n_bytes:

@@ -26,3 +26,22 @@ def test_scores_are_products_with_the_columns_fetched(intercept):
     assert np.isfinite(columns.scales(numbers)).sum() == 2 * 25
     assert len(columns.candidates) == 25
     np.testing.assert_allclose(columns.fetch(numbers).mean(axis=0) if intercept else 0.0, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("column_scale", ["std", None])
+@pytest.mark.parametrize("penalty", ["l1", "l2"])
+def test_kernels_that_come_twice_are_priced_once_where_that_changes_nothing(penalty, column_scale):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 2)), np.arange(40) % 2
+    sample = read_as_given(Rows(X), partition(y))
+    centers = choose_centers("all", sample, np.random.default_rng(0))
+    bound = bind(KernelLibrary([Linear(), RBF(), RBF(multiple=2.0), RBF(), Linear()]), centers.sample, rng)
+    columns = ScaledColumns(bound, centers, Formulation(penalty=penalty), column_scale)
+    expected = [0, 1, 2] if penalty == "l1" and column_scale else [0, 1, 2, 3, 4]
+    assert columns.order == expected
+    V = rng.normal(size=(40, 1))
+    walks = [[None], columns.strata(np.arange(40) < 20)]
+    for strata in walks:
+        parts = [np.arange(200)[part] for stratum in strata for part, _ in columns.price(V, stratum)]
+        numbers = np.sort(np.concatenate(parts))
+        np.testing.assert_array_equal(numbers, np.concatenate([40 * p + np.arange(40) for p in expected]))

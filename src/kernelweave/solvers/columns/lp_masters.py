@@ -108,7 +108,7 @@ class LPMaster:
     @property
     def choosiness(self) -> float:
         # Columns in memory take less time to price than to choose from.
-        return np.inf if self._lp.by_steps else CHOOSINESS
+        return np.inf if self._lp.begins_by_steps else CHOOSINESS
 
     @property
     def rounding(self) -> float:

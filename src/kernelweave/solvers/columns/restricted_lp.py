@@ -133,6 +133,11 @@ class RestrictedLP:
             self._vertex = None
 
     @property
+    def begins_by_steps(self) -> bool:
+        """Whether solutions are steps until they are good enough for exact ones."""
+        return self._begins_rough and self.by_steps
+
+    @property
     def goes_by_steps(self) -> bool:
         """Whether the next solution is one step further than the last one."""
         return self.is_rough and self.by_steps
