@@ -79,6 +79,8 @@ def label(found: Results) -> str:
             ratios.append(f"{case} {before['seconds'] / record['seconds']:.1f}x less time than before")
         elif "failed" in before and "seconds" in record:
             ratios.append(f"{case} {record['seconds']:.0f} s, before not to its end")
+        elif "seconds" in record:
+            ratios.append(f"{case} {record['seconds']:.0f} s")
     return "; ".join(ratios)
 
 

@@ -143,7 +143,10 @@ def main():
         results["before"] = measure_all(options.before, options.repeats, options.only)
     found = measure_all(str(HERE.parents[1] / "src"), options.repeats, options.only)
     known = results.get("after", {}) | found
-    results |= {"after": {name: known[name] for name in NAMES if name in known}, "about": describe(options.repeats)}
+    about = describe(options.repeats)
+    if len(known) > len(found):
+        about["others of"] = results["about"].get("others of", results["about"]["date"])
+    results |= {"after": {name: known[name] for name in NAMES if name in known}, "about": about}
     print(table(results))
     if not options.no_save:
         file.write_text(json.dumps(results, indent=1) + "\n")
