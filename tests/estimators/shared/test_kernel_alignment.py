@@ -21,7 +21,7 @@ from kernelweave import (
     Polynomial,
     Precomputed,
 )
-from kernelweave.estimators.shared import kernel_alignment, memory
+from kernelweave.estimators.shared import base_kernels, kernel_alignment, memory
 from kernelweave.estimators.shared.base_kernels import bind_base_kernels
 from kernelweave.estimators.shared.kernel_alignment import fit_kernel, learn_kernel, weigh
 from kernelweave.estimators.shared.sample import Rows, read_as_given, read_sample
@@ -215,6 +215,7 @@ def test_without_unit_size_the_ridge_is_added_as_it_is(weighting):
 
 def test_a_stack_of_labelled_rows_that_does_not_fit_is_refused_before_it_is_made(monkeypatch):
     X, y, _ = moons(19)
+    monkeypatch.setattr(base_kernels, "require_vector_memory", lambda *given: None)  # what comes before it fits
     monkeypatch.setattr(memory, "MEMORY_SHARE", 1e-12)
     with pytest.raises(MemoryError, match=r"keeps 2 kernels of 20 labelled rows.*Use fewer kernels, or labels"):
         AlignedKernelLearner([RBF(), Linear()]).fit(X, y)

@@ -115,12 +115,16 @@ def bind_base_kernels(
 
     ``known`` holds what other designs have already found for the same rows, and takes up what is new.
     """
+    n_rows = sample.n_rows
+    n_landmarks = count_landmarks(design.n_landmarks, n_rows)
+    n_vectors = count_vectors(design.n_eigenvectors, n_landmarks)
+    if n_vectors and n_landmarks == n_rows:
+        what = f"{design.owner} with n_landmarks=None keeps the kernel of all {n_rows:,} rows"
+        require_memory(COPIES * 8 * n_rows**2, what, 'Pass n_landmarks="auto", or a number.')
+    if n_vectors == 0 or n_landmarks == n_rows:
+        n_landmarks = 0
     missing = list(dict.fromkeys(entry.kernel for entry in design.library.entries if entry.kernel not in known))
     if missing:
-        n_landmarks = count_landmarks(design.n_landmarks, sample.n_rows)
-        n_vectors = count_vectors(design.n_eigenvectors, n_landmarks)
-        if n_vectors == 0 or n_landmarks == sample.n_rows:
-            n_landmarks = 0  # a kernel of all rows is asked for where it is formed
         require_vector_memory(design.owner, missing, sample, n_vectors, n_landmarks)
         known.update(zip(missing, bind(KernelLibrary(missing), sample, rng).kernels, strict=True))
     wholes = [known[entry.kernel] for entry in design.wholes]
@@ -186,9 +190,6 @@ def find_eigenvectors(
     n_vectors = count_vectors(design.n_eigenvectors, wanted)
     if n_vectors == 0:
         return []
-    if n_landmarks is None:
-        what = f"{design.owner} with n_landmarks=None keeps the kernel of all {n_rows:,} rows"
-        require_memory(COPIES * 8 * n_rows**2, what, 'Pass n_landmarks="auto", or a number.')
     key = (recipe, design.basis, n_vectors, n_landmarks, design.landmarks)
     if key not in known:
         find = partial(
