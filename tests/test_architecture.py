@@ -17,8 +17,9 @@ MAY_IMPORT = {
     "report": ("short_text",),
     "datasets": (),
     "distributed": ("errors",),
-    "kernels": ("distributed", "parameters", "short_text", "warn"),
-    "solvers": ("warn",),
+    "loops": ("warn",),
+    "kernels": ("distributed", "loops", "parameters", "short_text", "warn"),
+    "solvers": ("loops", "warn"),
     "model_selection": ("distributed", "labels", "parameters", "short_text", "warn"),
     "estimators": (
         "kernels",
@@ -49,7 +50,7 @@ ONLY_IN = {
     "distributed": "distributed/",
     "highspy": "solvers/columns/highs.py",
     "matplotlib": "report/",
-    "numba": "solvers/numba_cache.py",
+    "numba": "loops/numba_cache.py",
 }
 NEVER_IN = {"sklearn": "solvers/"}
 ONLY_IN_TESTS = ("cvxpy", "clarabel")  # the oracles

@@ -22,8 +22,8 @@ from sklearn.datasets import make_classification
 
 from kernelweave import AutoKernelClassifier
 from kernelweave.estimators.auto.candidates import configure, read_candidates
+from kernelweave.loops.compiling import compile_at_once
 from kernelweave.model_selection.semi_supervised import takes_unlabeled
-from kernelweave.solvers.compiling import compile_at_once
 
 HERE = Path(__file__).parent
 N_ROWS, N_COLUMNS, N_LABELS = 2000, 50, 100

@@ -37,7 +37,7 @@ from sklearn.semi_supervised import LabelSpreading
 from sklearn.svm import LinearSVC
 
 from kernelweave import RBF, LabelAwareKernelLearner, LearnedKernelClassifier
-from kernelweave.solvers.compiling import compile_at_once
+from kernelweave.loops.compiling import compile_at_once
 
 HERE = Path(__file__).parent
 SIZES = (2_000, 20_000, 200_000, 1_000_000)

@@ -68,7 +68,7 @@ def fit_here(name, n_rows, n_classes, max_time):
     import numpy as np
 
     import kernelweave
-    from kernelweave.solvers.compiling import compile_at_once
+    from kernelweave.loops.compiling import compile_at_once
 
     warnings.simplefilter("ignore")
     compile_at_once()

@@ -29,7 +29,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
 from kernelweave import RBF, MKLClassifier, OnColumns
-from kernelweave.solvers.compiling import compile_at_once
+from kernelweave.loops.compiling import compile_at_once
 
 HERE = Path(__file__).parent
 N_ROWS, N_TEST, N_SOURCES, N_COLUMNS, N_CLUSTERS, N_LANDMARKS, C = 50_000, 20_000, 6, 8, 10, 100, 1.0

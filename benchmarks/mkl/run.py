@@ -25,7 +25,7 @@ import numpy as np
 import sklearn
 from sklearn.metrics import euclidean_distances
 
-from kernelweave.solvers.compiling import compile_at_once
+from kernelweave.loops.compiling import compile_at_once
 from kernelweave.solvers.machines import kernel_weights
 from kernelweave.solvers.machines.kernel_stack import KernelStack
 from kernelweave.solvers.machines.kernel_weights import solve_kernel_weights

@@ -26,9 +26,9 @@ import sklearn
 from sklearn.metrics import euclidean_distances
 from solvers import SOLVERS
 
+from kernelweave.loops.compiling import compile_at_once
 from kernelweave.solvers.columns.loop import generate_columns
 from kernelweave.solvers.columns.qp_masters import QPMaster
-from kernelweave.solvers.compiling import compile_at_once
 from kernelweave.solvers.margin import classification_rows
 
 HERE = Path(__file__).parent

@@ -29,7 +29,7 @@ import numpy as np
 from scipy.linalg.lapack import dpotrf
 from sklearn.metrics import euclidean_distances
 
-from kernelweave.solvers.compiling import compile_at_once
+from kernelweave.loops.compiling import compile_at_once
 from kernelweave.solvers.discriminant.joint_lmi import solve_joint_lmi
 from kernelweave.solvers.discriminant.matrix_fractional import class_indicator, solve_matrix_fractional
 

@@ -32,7 +32,7 @@ import sklearn
 from sklearn.metrics import euclidean_distances
 from sklearn.svm import SVC
 
-from kernelweave.solvers.compiling import compile_at_once
+from kernelweave.loops.compiling import compile_at_once
 from kernelweave.solvers.machines import smo
 from kernelweave.solvers.machines.row_programs import solve_rows
 

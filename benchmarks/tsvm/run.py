@@ -31,7 +31,7 @@ from sklearn.svm import SVC
 
 import kernelweave
 from kernelweave import RBF, TSVMClassifier, TSVMMKLClassifier, manifold_family
-from kernelweave.solvers.compiling import compile_at_once
+from kernelweave.loops.compiling import compile_at_once
 
 HERE = Path(__file__).parent
 N_LARGE, LARGE = 20_000, ("LapSVMClassifier", "TSVMClassifier", "TSVMMKLClassifier")

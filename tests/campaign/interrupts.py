@@ -8,7 +8,7 @@ import numpy as np
 from campaign.apart import PACKAGE
 from common.estimators import ESTIMATORS, VARIANTS, case_id, outputs, sample
 
-from kernelweave.solvers import compiling
+from kernelweave.loops import compiling
 from kernelweave.solvers.result import Status
 
 CASES = ESTIMATORS + VARIANTS

@@ -3,7 +3,7 @@
 from contextlib import contextmanager
 from unittest import mock
 
-from kernelweave.solvers import compiling
+from kernelweave.loops import compiling
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 import kernelweave
-from kernelweave.solvers import compiling
+from kernelweave.loops import compiling
 from kernelweave.solvers.result import Status
 
 PACKAGE = str(Path(kernelweave.__file__).parent)

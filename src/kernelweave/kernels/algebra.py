@@ -143,6 +143,10 @@ class BoundSum(BoundKernel):
         """Return the weighted sum of the terms' products."""
         return self._sum_parts(term.products(V, rows) for term in self.terms)
 
+    def products_against(self, X_new: Any, V: np.ndarray) -> np.ndarray:
+        """Return the weighted sum of the terms' products."""
+        return self._sum_parts(term.products_against(X_new, V) for term in self.terms)
+
     def diag_against(self, X_new: Any) -> np.ndarray:
         """Return the weighted sum of the terms at each new row."""
         return self._sum_parts(term.diag_against(X_new) for term in self.terms)

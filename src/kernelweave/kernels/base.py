@@ -346,6 +346,13 @@ class BoundKernel(ABC):
             out[part] = self.block(numbers[part], used) @ V[used]
         return out
 
+    def products_against(self, X_new: Any, V: np.ndarray) -> np.ndarray:
+        """Return ``against(X_new) @ V`` in double precision, without all values in memory."""
+        out = np.empty((X_new.shape[0], V.shape[1]))
+        for rows in batches(len(out), max(self.n_rows, self.n_evaluations) + X_new.shape[1]):
+            out[rows] = self.against(X_new[rows]) @ V
+        return out
+
     @property
     def rank(self) -> int | None:
         """Columns of :meth:`factor`; None where there is none."""

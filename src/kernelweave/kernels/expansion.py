@@ -165,8 +165,11 @@ class KernelExpansion:
     def __call__(self, X: Any) -> np.ndarray:
         """Return the outputs at the rows of ``X``, shape ``(n_rows, n_outputs)``."""
         out = np.tile(self.intercept, (X.shape[0], 1))
-        for rows, group, values in self.walk(X):
-            out[rows] += values @ group.bound_coef
+        for groups in self._group_by_kernel():
+            coef = np.sum([group.bound_coef for group in groups], axis=0)
+            products = groups[0].bound.products_against(X, coef)
+            require_finite(products, groups[0].name, " on new rows")
+            out += products
         return out
 
     def split(self, X: Any) -> np.ndarray:

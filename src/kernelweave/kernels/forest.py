@@ -36,9 +36,8 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -47,23 +46,22 @@ from sklearn.tree import ExtraTreeRegressor
 
 from ..parameters import COUNT, NONE, check_parameters
 from .base import ALL, BoundKernel, Kernel, Rows, batches
-from .checks import are_floats, as_floats, is_index, require_consistent
+from .checks import as_floats, is_index, require_consistent
 from .content_order import order_columns
 from .sharing import is_shared, once
+from .trees import Forest, convert_tree, join_trees
 
 # Error in percent of SVC(C=10) with 50 and 100 labels, mean of seven tables: 16.5, 12.7 with 100 trees; 15.8, 12.2 with
 # 200; 15.3, 11.6 with 500. To grow 500 for 2000 rows of 50 columns takes 0.3 s, to evaluate them 0.1 s.
 N_TREES = 500
 MIN_SAMPLES_LEAF = 5  # likewise, with 300 trees: 16.1, 11.9 with 3; 15.5, 11.8 with 5; 15.4, 12.1 with 8
 WEIGHT_ROUNDING = 1e-9  # of a leaf's weight
-MAX_PLACES = 2**15  # places of rows in trees that are moved at a time: they stay in the processor's cache
 MAX_STRIP_VALUES = 2**22  # of a block that are counted at a time
 # Sparse products list all pairs of rows that share a leaf, 8 to 12 ns each; to compare the leaves of all pairs takes
 # 0.15 ns for each pair and tree. Both count whole numbers.
 MIN_COMPARED_SHARE, MIN_COMPARED_PAIRS = 1 / 60, 2**17  # below, to number the leaves takes longer
 COMPARED_VALUES = 2**18  # pairs that are compared at a time: they stay in the processor's cache
 MAX_COMPARED_TREES = 255  # whose counts fit into a byte
-MAX_COLUMNS = 2**31  # that a node can name
 MAX_KEPT_ROWS = 4000  # whose counts are kept where bindings are shared: 32 MB
 
 
@@ -131,101 +129,6 @@ class ForestKernel(Kernel):
         return BoundForest(forest, forest.leaves(X), X.dtype.name)
 
 
-class Forest:
-    """Trees as arrays of nodes, which are numbered through all trees.
-
-    A row at node ``i`` goes to node ``child[i]``, or to the one after it if it is above the threshold. A leaf is its
-    own child, and nothing is above its threshold.
-
-    Parameters
-    ----------
-    roots : ndarray of shape (n_trees,)
-        The first node of each tree.
-    depths : ndarray of shape (n_trees,)
-        Cuts on the longest way down.
-    column : ndarray of shape (n_nodes,)
-        Which column decides; 0 at leaves.
-    threshold : ndarray of shape (n_nodes,)
-        Infinite at leaves.
-    child : ndarray of shape (n_nodes,)
-    """
-
-    def __init__(
-        self, roots: np.ndarray, depths: np.ndarray, column: np.ndarray, threshold: np.ndarray, child: np.ndarray
-    ):
-        self.roots = roots
-        self.depths = depths
-        self.column = column
-        self.threshold = threshold
-        self.child = child
-
-    @classmethod
-    def from_trees(cls, trees: Sequence[Any], values: Sequence[np.ndarray]) -> tuple[Forest, np.ndarray]:
-        """Return scikit-learn's trees as arrays, and the values of their nodes in the order of these.
-
-        Parameters
-        ----------
-        trees : sequence of scikit-learn's trees
-        values : sequence of ndarray of shape (n_nodes, n_outputs)
-            Of the nodes of each tree.
-        """
-        parts = [_convert_tree(tree) for tree in trees]
-        in_order = [value[part.order] for value, part in zip(values, parts, strict=True)]
-        return _join_trees(parts), np.concatenate(in_order)
-
-    def place_columns(self, order: np.ndarray) -> None:
-        """Name columns by where they stand in the data; they were grown on them in an ``order``."""
-        self.column = np.where(np.isfinite(self.threshold), order[self.column], 0).astype(np.int32)
-
-    def check_loaded(self) -> None:
-        """Refuse arrays of a file that are no trees."""
-        n_nodes, n_trees = len(self.threshold), len(self.roots)
-        are_nodes = (
-            is_index(self.child, n_nodes)
-            and is_index(self.roots, n_nodes)
-            and are_floats(self.threshold, n_nodes, is_finite=False)
-        )
-        require_consistent(self, are_nodes and len(self.child) == n_nodes, "has nodes that point outside of it")
-        leads_on = ~np.isposinf(self.threshold)  # rows may go to the node after the child
-        require_consistent(self, bool(np.all(self.child[leads_on] < n_nodes - 1)), "has nodes that point outside of it")
-        is_right = is_index(self.depths, n_nodes + 1) and len(self.depths) == n_trees
-        require_consistent(self, is_right, "has trees that are deeper than they have nodes")
-        is_right = is_index(self.column, MAX_COLUMNS) and len(self.column) == n_nodes
-        require_consistent(self, is_right, "has nodes without a column")
-
-    @property
-    def n_trees(self) -> int:
-        """How many trees there are."""
-        return len(self.roots)
-
-    @property
-    def n_nodes(self) -> int:
-        """How many nodes all trees have."""
-        return len(self.child)
-
-    def leaves(self, X: Any) -> np.ndarray:
-        """Return the number of the leaf of every row in each tree, shape ``(n_rows, n_trees)``."""
-        out = np.empty((X.shape[0], self.n_trees), dtype=np.int32)
-        for rows in batches(X.shape[0], X.shape[1] + self.n_trees):
-            part = X[rows]
-            columns = np.ascontiguousarray((part.toarray() if sparse.issparse(part) else part).T)
-            self._descend(columns, out[rows])
-        return out
-
-    def _descend(self, columns: np.ndarray, out: np.ndarray) -> None:
-        """Move all rows down some trees at a time; ``columns`` are those of the data, one after the other."""
-        n_rows = columns.shape[1]
-        values, rows, stride = columns.ravel(), np.arange(n_rows), np.intp(n_rows)
-        width = max(1, MAX_PLACES // max(1, n_rows))
-        for start in range(0, self.n_trees, width):
-            trees = slice(start, start + width)
-            node = np.repeat(self.roots[trees, None], n_rows, axis=1)
-            for _ in range(int(self.depths[trees].max())):
-                above = values.take(self.column.take(node) * stride + rows) > self.threshold.take(node)
-                node = self.child.take(node) + above
-            out[:, trees] = node.T
-
-
 class BoundForest(BoundKernel):
     """A forest, and the leaves that the bound rows fall into.
 
@@ -269,6 +172,17 @@ class BoundForest(BoundKernel):
     def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
         """Send the new rows down the trees, then count."""
         return self._count_shares(self.forest.leaves(as_floats(X_new, ForestKernel())), self.leaf[cols])
+
+    def products_against(self, X_new: Any, V: np.ndarray) -> np.ndarray:
+        """Sum the vectors over the rows of each leaf, then the leaves of each new row."""
+        X_new, out = as_floats(X_new, ForestKernel()), np.zeros((X_new.shape[0], V.shape[1]))
+        used = np.flatnonzero(V.any(axis=1))
+        members = self._make_indicators(self.leaf[used]).T
+        for vectors in batches(V.shape[1], self.forest.n_nodes):
+            sums = np.ascontiguousarray(members @ V[used, vectors])
+            for rows in batches(X_new.shape[0], self.forest.n_trees + X_new.shape[1]):
+                self.forest.add_leaves(sums, self.forest.leaves(X_new[rows]), out[rows, vectors])
+        return np.divide(out, self.forest.n_trees, out=out)
 
     def diag(self) -> np.ndarray:
         """Return ones."""
@@ -395,10 +309,10 @@ def _grow(X: Any, recipe: ForestKernel, rng: np.random.Generator, sample_weight:
     tree = ExtraTreeRegressor(max_features=1, max_depth=recipe.max_depth, random_state=state, **limits)
     with config_context(skip_parameter_validation=True):  # of the same parameters, for every tree anew
         trees = [
-            _convert_tree(tree.fit(ranks, target, sample_weight=weight, check_input=False).tree_)
+            convert_tree(tree.fit(ranks, target, sample_weight=weight, check_input=False).tree_)
             for _ in range(recipe.n_trees)
         ]
-    forest = _join_trees(trees)
+    forest = join_trees(trees)
     forest.place_columns(order)
     forest.threshold = distinct.between(forest.column, forest.threshold)
     return forest
@@ -462,38 +376,3 @@ def rank_values(X: Any) -> tuple[Any, _Distinct]:
         found.append(distinct)
         n_before += len(distinct)
     return ranks, _Distinct(np.concatenate(found).astype(np.float64, copy=False), origin)
-
-
-class _Tree(NamedTuple):
-    """A tree, its nodes level by level, siblings side by side; ``order`` are their numbers in scikit-learn's."""
-
-    depth: int
-    column: np.ndarray
-    threshold: np.ndarray
-    child: np.ndarray
-    order: np.ndarray
-
-
-def _convert_tree(tree: Any) -> _Tree:
-    """Return the arrays of scikit-learn's tree."""
-    left, right = tree.children_left, tree.children_right
-    levels = [np.zeros(1, dtype=np.intp)]
-    while len(parents := levels[-1][left[levels[-1]] >= 0]):
-        levels.append(np.column_stack([left[parents], right[parents]]).ravel())
-    order = np.concatenate(levels)
-    place = np.empty(len(order), dtype=np.int32)
-    place[order] = np.arange(len(order))
-    is_inner = left[order] >= 0
-    column = np.where(is_inner, tree.feature[order], 0).astype(np.int32)
-    threshold = np.where(is_inner, tree.threshold[order], np.inf)
-    child = np.where(is_inner, place[left[order]], place[order])
-    return _Tree(len(levels) - 1, column, threshold, child, order)
-
-
-def _join_trees(trees: Sequence[_Tree]) -> Forest:
-    """Number the nodes through all trees."""
-    sizes = np.array([len(tree.child) for tree in trees])
-    roots = (np.cumsum(sizes) - sizes).astype(np.int32)
-    below = np.concatenate([tree.child for tree in trees]) + np.repeat(roots, sizes)
-    columns, thresholds = (np.concatenate([getattr(tree, name) for tree in trees]) for name in ("column", "threshold"))
-    return Forest(roots, np.array([tree.depth for tree in trees]), columns, thresholds, below)

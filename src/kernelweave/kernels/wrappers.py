@@ -6,7 +6,9 @@ the model and applied to new rows without a second thought.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any, Self
@@ -17,7 +19,7 @@ from sklearn.base import clone
 
 from ..parameters import check_parameters, one_of
 from ..short_text import format_items, short_repr
-from .base import ALL, BoundKernel, Comparable, Kernel, Rows, _is_same, require_kernel
+from .base import ALL, BoundKernel, Comparable, Kernel, Rows, _is_same, batches, require_kernel
 from .column_names import find_positions, name_columns
 from .sharing import bind_once, once
 
@@ -193,8 +195,20 @@ class _BoundInner(BoundKernel):
     def block(self, rows: Rows, cols: Rows) -> np.ndarray:
         return self.kernel.block(rows, cols)
 
+    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
+        return self.kernel.against(self._transform(X_new), cols)
+
+    def diag_against(self, X_new: Any) -> np.ndarray:
+        return self.kernel.diag_against(self._transform(X_new))
+
     def products(self, V: np.ndarray, rows: Rows = ALL) -> np.ndarray:
         return self.kernel.products(V, rows)
+
+    def products_against(self, X_new: Any, V: np.ndarray) -> np.ndarray:
+        out = np.empty((X_new.shape[0], V.shape[1]))
+        for rows in batches(len(out), X_new.shape[1]):
+            out[rows] = self.kernel.products_against(self._transform(X_new[rows]), V)
+        return out
 
     def diag(self) -> np.ndarray:
         return self.kernel.diag()
@@ -206,6 +220,29 @@ class _BoundInner(BoundKernel):
     def factor(self) -> np.ndarray | None:
         return self.kernel.factor()
 
+    def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray] | None:
+        folded = self.kernel.fold(coef)
+        return None if folded is None else (self._around(folded[0]), folded[1])
+
+    def restrict(self, rows: np.ndarray) -> BoundKernel:
+        return self._around(self.kernel.restrict(rows))
+
+    def compact(self, rows: np.ndarray) -> BoundKernel:
+        return self._around(self.kernel.compact(rows))
+
+    def tied_to(self, X: Any) -> BoundKernel:
+        return self._around(self.kernel.tied_to(self._transform(X)))
+
+    @abstractmethod
+    def _transform(self, X_new: Any) -> Any:
+        """Return new rows in that form."""
+
+    def _around(self, kernel: BoundKernel) -> BoundKernel:
+        """Return the same around another kernel."""
+        other = copy(self)
+        other.kernel, other.n_rows = kernel, kernel.n_rows
+        return other
+
 
 class BoundPreprocessed(_BoundInner):
     """A fitted transformer and the kernel bound to its output."""
@@ -214,25 +251,6 @@ class BoundPreprocessed(_BoundInner):
         self.transformer = transformer
         self.kernel = kernel
         self.n_rows = kernel.n_rows
-
-    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        return self.kernel.against(self._transform(X_new), cols)
-
-    def diag_against(self, X_new: Any) -> np.ndarray:
-        return self.kernel.diag_against(self._transform(X_new))
-
-    def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray] | None:
-        folded = self.kernel.fold(coef)
-        return None if folded is None else (BoundPreprocessed(self.transformer, folded[0]), folded[1])
-
-    def restrict(self, rows: np.ndarray) -> BoundKernel:
-        return BoundPreprocessed(self.transformer, self.kernel.restrict(rows))
-
-    def compact(self, rows: np.ndarray) -> BoundKernel:
-        return BoundPreprocessed(self.transformer, self.kernel.compact(rows))
-
-    def tied_to(self, X: Any) -> BoundKernel:
-        return BoundPreprocessed(self.transformer, self.kernel.tied_to(self._transform(X)))
 
     def _transform(self, X_new: Any) -> Any:
         return _as_matrix(self.transformer.transform(X_new), self.transformer)
@@ -335,24 +353,8 @@ class BoundOnColumns(_BoundInner):
         self.columns = columns
         self.n_rows = kernel.n_rows
 
-    def against(self, X_new: Any, cols: Rows = ALL) -> np.ndarray:
-        return self.kernel.against(X_new[:, self.columns], cols)
-
-    def diag_against(self, X_new: Any) -> np.ndarray:
-        return self.kernel.diag_against(X_new[:, self.columns])
-
-    def fold(self, coef: np.ndarray) -> tuple[BoundKernel, np.ndarray] | None:
-        folded = self.kernel.fold(coef)
-        return None if folded is None else (BoundOnColumns(folded[0], self.columns), folded[1])
-
-    def restrict(self, rows: np.ndarray) -> BoundKernel:
-        return BoundOnColumns(self.kernel.restrict(rows), self.columns)
-
-    def compact(self, rows: np.ndarray) -> BoundKernel:
-        return BoundOnColumns(self.kernel.compact(rows), self.columns)
-
-    def tied_to(self, X: Any) -> BoundKernel:
-        return BoundOnColumns(self.kernel.tied_to(X[:, self.columns]), self.columns)
+    def _transform(self, X_new: Any) -> Any:
+        return X_new[:, self.columns]
 
 
 class BoundWithMissing(BoundKernel):

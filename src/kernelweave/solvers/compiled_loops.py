@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiling import compiled_later, summing
+from ..loops.compiling import compiled_later, summing
 
 Array = np.ndarray
 

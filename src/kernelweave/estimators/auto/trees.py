@@ -26,7 +26,8 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 
 from ...kernels.checks import are_floats, is_index, require_consistent
 from ...kernels.content_order import order_columns
-from ...kernels.forest import Forest, rank_values
+from ...kernels.forest import rank_values
+from ...kernels.trees import Forest
 from ..shared.fold_choice import number_by_appearance
 
 N_FOREST, N_BOOSTED = 150, 60  # trees; boosted ones for each class
@@ -69,8 +70,7 @@ class _Trees(BaseEstimator):
         # scikit-learn compares thresholds with single precision
         leaves = self.forest_.leaves(self._read(X).astype(np.float32).astype(np.float64))
         out = np.tile(self.start_, (len(leaves), 1))
-        for k in range(leaves.shape[1]):
-            out += self.values_[leaves[:, k]]
+        self.forest_.add_leaves(self.values_, leaves, out)
         return out
 
 

@@ -36,8 +36,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ...loops.compiling import compiled
 from ..compiled_loops import Array, solve_factored
-from ..compiling import compiled
 from ..course import Course
 from ..deadline import NO_DEADLINE, Deadline
 from ..machines.kernel_stack import KernelStack, Member

@@ -24,8 +24,8 @@ from typing import Any
 
 import numpy as np
 
+from ...loops.compiling import compiled
 from ..compiled_loops import Array, gather, mirror
-from ..compiling import compiled
 from ..deadline import NO_DEADLINE, Deadline
 from ..margin import DualProblem
 from ..result import Certificate, Status

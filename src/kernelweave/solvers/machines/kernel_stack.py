@@ -15,8 +15,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ...loops.compiling import compiled_later
 from ..compiled_loops import Array, add_rows, add_symmetric_rows, gather, mirror
-from ..compiling import compiled_later
 
 BLOCK_ROWS = 64  # of the sum at a time, so that they stay in the cache while the kernels pass by
 MAX_DENSE_POINTS = 4000  # points, above which kernels that are given by features are used through these alone

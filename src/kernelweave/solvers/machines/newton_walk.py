@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...loops.compiling import compiled_later
 from ..compiled_loops import Array, add, dot, solve_factored
-from ..compiling import compiled_later
 
 
 def walk(factor: Array, E: Array, gradient: Array, x: Array, lower: Array, upper: Array, n_stages: int) -> None:

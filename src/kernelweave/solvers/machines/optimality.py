@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...loops.compiling import compiled_later
 from ..compiled_loops import Array, add_up
-from ..compiling import compiled_later
 from .pair_steps import Problem
 
 SUM_ROUNDING = 1e-12  # a total that the box misses by less than this share is met up to rounding

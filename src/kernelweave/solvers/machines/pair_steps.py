@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ...loops.compiling import compiled_later
 from ..compiled_loops import Array
-from ..compiling import compiled_later
 
 MAX_GAIN = float(np.finfo(float).max)  # an infinite gain could not be told from one that is barred
 SAFE_CURVATURE = 1e-100  # from which on no gain is infinite, whatever the gradient

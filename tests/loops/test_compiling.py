@@ -5,8 +5,8 @@ import pytest
 from checks.loop_forms import run_loops
 from sklearn.metrics import euclidean_distances
 
-from kernelweave.solvers import compiling
-from kernelweave.solvers.compiling import compile_at_once, compiled, compiled_later
+from kernelweave.loops import compiling
+from kernelweave.loops.compiling import compile_at_once, compiled, compiled_later
 from kernelweave.solvers.machines import smo
 
 
@@ -70,7 +70,7 @@ def test_loops_are_compiled_at_once_if_asked(limits):
 
 
 def test_code_that_is_kept_is_loaded_earlier(limits, monkeypatch):
-    from kernelweave.solvers import numba_cache
+    from kernelweave.loops import numba_cache
 
     limits(-1.0, np.inf)
     monkeypatch.setattr(numba_cache, "is_kept", lambda dispatcher: False)
@@ -83,7 +83,7 @@ def test_code_that_is_kept_is_loaded_earlier(limits, monkeypatch):
 
 
 def test_where_numba_does_not_compile_loops_stay_in_their_plain_form(limits, monkeypatch):
-    from kernelweave.solvers import numba_cache
+    from kernelweave.loops import numba_cache
 
     limits(-1.0, -1.0)
     monkeypatch.setattr(numba_cache, "is_jitted", lambda dispatcher: False)

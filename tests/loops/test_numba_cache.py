@@ -11,10 +11,10 @@ import pytest
 from checks.poor_user import PoorUser
 from numba.core import caching
 
-from kernelweave.solvers import numba_cache
+from kernelweave.loops import numba_cache
 
 SOURCE = """
-from kernelweave.solvers.numba_cache import jit
+from kernelweave.loops.numba_cache import jit
 
 @jit
 def double(x):

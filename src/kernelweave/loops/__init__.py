@@ -1,0 +1,1 @@
+"""Loops that numba compiles: when, and where the compiled code is kept."""
