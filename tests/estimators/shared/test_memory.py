@@ -41,7 +41,7 @@ REMEDIES = {
     "SSMKRegressor": r"a smaller cache_size, or max_columns=100\.",
     "CGBoostClassifier": r"a smaller cache_size, or max_columns=100\.",
     "CGBoostOneClass": r"a smaller cache_size, or max_columns=100\.",
-    "LabelAwareKernelLearner": r"smaller n_eigenvectors and n_landmarks\.",
+    "LabelAwareKernelLearner": r"Pass n_landmarks=\"auto\", or a number\.",
     "HarmonicClassifier": r"Pass fewer rows or a smaller n_neighbors\.",
     "HarmonicRegressor": r"Pass fewer rows or a smaller n_neighbors\.",
 }
@@ -120,7 +120,7 @@ def test_a_search_asks_for_the_memory_to_label_all_rows(monkeypatch):
 def test_what_does_not_fit_is_refused_before_anything_large_is_formed(name, monkeypatch):
     X, y = problem(name, 30_000, 300)
     monkeypatch.setattr(memory, "free_memory", lambda: 1e7)
-    message = rf"{name} (needs|joins) .*about \d+\.\d GB of the 0\.0 GB here\. .*{REMEDIES[name]}"
+    message = rf"{name} (needs|joins|with n_landmarks=None) .*about \d+\.\d GB of the 0\.0 GB here\. .*{REMEDIES[name]}"
 
     def fit():
         with pytest.raises(MemoryError, match=message):

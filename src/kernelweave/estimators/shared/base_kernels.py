@@ -20,11 +20,9 @@ from ...kernels.manifold import count_landmarks
 from ...kernels.partitioned import bind_partitioned
 from ...kernels.sharing import once
 from ...kernels.spectral import count_vectors, eigenbasis, partitioned_eigenbasis
-from .memory import require_memory, require_vector_memory
+from .memory import require_square_memory, require_vector_memory
 from .partitioned import PartitionedSample
 from .sample import Sample, bind
-
-COPIES = 3  # of kernels that a fit has in memory: themselves, what is computed with them, and room
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +117,7 @@ def bind_base_kernels(
     n_landmarks = count_landmarks(design.n_landmarks, n_rows)
     n_vectors = count_vectors(design.n_eigenvectors, n_landmarks)
     if n_vectors and n_landmarks == n_rows:
-        what = f"{design.owner} with n_landmarks=None keeps the kernel of all {n_rows:,} rows"
-        require_memory(COPIES * 8 * n_rows**2, what, 'Pass n_landmarks="auto", or a number.')
+        require_square_memory(design.owner, n_rows)
     if n_vectors == 0 or n_landmarks == n_rows:
         n_landmarks = 0
     missing = list(dict.fromkeys(entry.kernel for entry in design.library.entries if entry.kernel not in known))

@@ -33,8 +33,8 @@ from ...solvers.deadline import NO_DEADLINE, Deadline
 from ...solvers.result import Certificate, Status
 from ...warn import warn_caller
 from .base import KernelEstimator
-from .base_kernels import COPIES, BaseKernels, KernelDesign, Vectors, bind_base_kernels, bind_to_partitions
-from .memory import require_memory
+from .base_kernels import BaseKernels, KernelDesign, Vectors, bind_base_kernels, bind_to_partitions
+from .memory import require_labeled_memory
 from .partitioned import LabelRule, PartitionedSample, bring_to_memory
 from .progress import announce
 from .records import Records
@@ -260,8 +260,7 @@ def fit_kernel(
 def learn_kernel(design: KernelDesign, given: BaseKernels, target: Target) -> LearnedKernel:
     """Weigh base kernels by their alignment with the target."""
     rows, weight = target.rows, target.weight
-    what = f"{design.owner} keeps {len(given.wholes)} kernels of {len(rows):,} labelled rows"
-    require_memory(COPIES * 8 * len(given.wholes) * len(rows) ** 2, what, "Use fewer kernels, or labels.")
+    require_labeled_memory(design.owner, len(given.wholes), len(rows))
     vectors = [spread_labels(design, given, target), *given.vectors] if design.label_aware else given.vectors
     blocks: list[RankOnes | np.ndarray] = []
     for part in vectors:

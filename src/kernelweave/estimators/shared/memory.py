@@ -236,6 +236,24 @@ def require_vector_memory(
     )
 
 
+def require_square_memory(owner: str, n_rows: int) -> None:
+    """Refuse eigenvectors of a kernel at all rows where it would not fit into the memory."""
+    require_memory(
+        SQUARE_COPIES * FLOAT * float(n_rows) ** 2,
+        f"{owner} with n_landmarks=None keeps the kernel of all {n_rows:,} rows",
+        'Pass n_landmarks="auto", or a number.',
+    )
+
+
+def require_labeled_memory(owner: str, n_kernels: int, n_labeled: int) -> None:
+    """Refuse to align whole kernels of more labelled rows than fit into the memory."""
+    require_memory(
+        SQUARE_COPIES * FLOAT * n_kernels * float(n_labeled) ** 2,
+        f"{owner} keeps {n_kernels} kernels of {n_labeled:,} labelled rows",
+        "Use fewer kernels, or labels.",
+    )
+
+
 def require_graph_memory(owner: str, n_rows: int, n_features: int, n_neighbors: int | None) -> None:
     """Refuse to spread labels over a graph of more rows than fit into the memory.
 
