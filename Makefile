@@ -51,7 +51,7 @@ test-processors: $(INSTALLED_TEST) ## run the tests as on every processor that t
 # Tests of words, formats, copies, files, seeds and interfaces say nothing about rounding.
 COMMON = bad_input callbacks copies docstrings interruption label_formats linear_time partitions progress \
 	scikit_learn_checks seeds selection
-NOT_NUMERICAL = $(COMMON:%=common/test_%.py) loops/test_compiling.py estimators/auto/test_classifier.py
+NOT_NUMERICAL = $(COMMON:%=common/test_%.py) estimators/auto/test_classifier.py
 test-other-processor: $(INSTALLED_TEST) ## run the numerical tests as on one other processor, chosen by the commit
 	$(PY) .ci/processors.py --other -m "not slow" tests/kernels tests/solvers tests/estimators tests/common \
 	$(NOT_NUMERICAL:%=--ignore=tests/%)
