@@ -48,7 +48,8 @@ def run(number):
     ][:1]
     if not fit.is_sound:
         complaints.append("rows that are not finite were learned from")
-    ended = "converged" if fit.model.status_.converged else "limit said"
+    is_whole = not hasattr(fit.model, "status_") or fit.model.status_.converged  # calibration has none
+    ended = "converged" if is_whole else "limit said"
     return about | {"ended": ended} | ({"defect": "; ".join(complaints)} if complaints else {})
 
 
@@ -70,6 +71,8 @@ def is_noise(warning):
 
 def judge(fit, caught):
     """What is wrong with the certificate and the status of a model."""
+    if not hasattr(fit.model, "certificate_"):  # calibration, of a model that is judged elsewhere
+        return
     model, certificate = fit.model, fit.model.certificate_
     # Before its second step nothing is known of where a descent from above is; the status says that it was stopped.
     is_unknown = certificate.gap == np.inf and certificate.kind == "stationarity" and not model.status_.converged
@@ -95,14 +98,17 @@ def is_rounding(fit, certificate):
 
 
 def judge_outputs(fit):
-    """What is wrong with what a model gives out, at the rows of the fit and at others."""
+    """What is wrong with what a model holds and gives out, at the rows of the fit and at others."""
     model = fit.model
+    for name, value in vars(model).items():
+        if isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind == "f" and np.isnan(value).any():
+            yield f"{name} holds NaN"
     for X in (fit.X, fit.new):
         for name in ("decision_function", "predict_proba", "transform", "predict", "score_samples"):
             if hasattr(model, name):
                 yield from check_values(name, getattr(model, name)(X), model)
     if is_classifier(model) and hasattr(model, "transduction_"):
-        given = np.array([label is not None and label == label for label in fit.y])
+        given = np.array([label is not None and label == label and label != -1 for label in fit.y])
         # A row of no weight takes no part, so its label need not be kept.
         given &= True if fit.weight is None else np.asarray(fit.weight) > 0
         if any(a != b for a, b in zip(model.transduction_[given], np.asarray(fit.y, dtype=object)[given], strict=True)):
