@@ -423,20 +423,6 @@ def test_outputs_are_as_secret_as_the_table(tmp_path):
     assert made == dict.fromkeys(names, 0o600)
 
 
-def test_a_model_file_holds_what_is_said_of_it_and_no_columns_that_are_left_out(tmp_path):
-    body = [[f"secret{i}", f"hidden{i % 3}", row[1], f"kind{row[3]}", row[4]] for i, row in enumerate(rows())]
-    body[3][3] = "oncekind"
-    table = write(tmp_path / "secretname.csv", body, ("idcolumn", "ignored", "x", "kind", "y"))
-    options = ["--id", "idcolumn", "--ignore", "ignored", "--model", tmp_path / "m.skops"]
-    assert run("label", table, "--target", "y", *options) == 0
-    held = (tmp_path / "m.skops").read_bytes()  # in which nothing is compressed
-    held += held.replace(b"\0\0\0", b"")  # arrays of texts have four bytes for a character
-    for word in ("kinda", "oncekind", "None", "kind", '"y'):
-        assert word.encode() in held
-    for word in ("secret", "hidden", "idcolumn", "ignored"):
-        assert word.encode() not in held
-
-
 def test_predict_says_why_it_does_not_use_a_model_that_was_saved_in_python(tmp_path, capsys):
     table = write(tmp_path / "in.csv", rows())
     X = np.random.default_rng(0).normal(size=(30, 2))
@@ -478,18 +464,6 @@ def test_the_copy_of_a_run_is_not_learned_from_as_if_it_were_data(tmp_path, caps
     columns = json.loads(capsys.readouterr().out)["columns"]
     assert not {"y_probability", "y_margin"} & set(columns["used"])
     assert columns["left_out"]["y_margin"] == "appended with the labels of an earlier run"
-
-
-def test_labels_of_no_use_and_a_class_that_is_never_filled_in_are_said_wherever_a_run_is_described(tmp_path, capsys):
-    body = [[str(i % 10 + 0.5), "" if i >= 40 else "pq"[i // 10 == 3]] for i in range(60)]  # x says nothing about y
-    table = write(tmp_path / "in.csv", body, ("x", "y"))
-    for options in ([], ["--json"]):
-        assert run("label", table, "--target", "y", *options) == 0
-        printed = " ".join(capsys.readouterr().out.split())
-        record = json.loads((tmp_path / "in.labeled.csv.json").read_text(encoding="utf-8"))
-        for words in ("no better than those of the majority class", "No empty cell is filled with the class 'q'"):
-            assert sum(words in warning for warning in record["warnings"]) == 1
-            assert printed.count(words) == 1
 
 
 def test_notes_and_warnings_are_in_the_record_and_in_the_report(tmp_path, capsys, monkeypatch):
