@@ -102,7 +102,7 @@ def judge(fit, caught):
 
 def is_rounding(fit, certificate):
     """Whether a gap is nothing against the values of the kernels, by which a chosen margin is measured; it may be 0."""
-    if certificate.objective != 0.0:
+    if getattr(fit.model, "nu", None) is None and certificate.objective != 0.0:
         return False
     bound = fit.model.library_.bind(fit.X, np.random.default_rng(0), fit.weight)
     return certificate.gap <= ROUNDING * np.abs(bound.columns(np.arange(bound.n_columns))).max()
