@@ -86,11 +86,18 @@ def draw_fit(rng):
     y = draw_numbers(rng, X) if "Regressor" in name else draw_classes(rng, X)
     if "OneClass" not in name and rng.random() < (0.1 if "CGBoost" in name else 0.6):
         y = hide(rng, y)
+    (other,) = rng.spawn(1)  # of its own, so that what is drawn here changes nothing else
+    if other.random() < 0.05:
+        X = widen(other, X)
+    if "Classifier" in name and other.random() < 0.2:
+        y = mark(y)
+    if "Classifier" in name and name not in SLOW and other.random() < 0.03:
+        model = kw.SemiSupervisedCalibration(model, cv=2, min_labels=2, random_state=0)
     is_sound = rng.random() > 0.02
     if not is_sound:
         X[rng.integers(n), rng.integers(n_features)] = rng.choice([np.nan, np.inf, -np.inf])
     weight = None
-    if "sample_weight" in type(model).fit.__code__.co_varnames and rng.random() < 0.3:
+    if "sample_weight" in getattr(kw, name).fit.__code__.co_varnames and rng.random() < 0.3:
         weight = draw_weights(rng, n)
     new = np.vstack([X[rng.integers(n, size=3)], draw_like(rng, X, 4)])
     return Fit(model, *as_container(rng, X, y), weight, new, is_sound)
@@ -193,6 +200,12 @@ def duplicate(rng, X):
     return X[rng.integers(max(1, len(X) // 3), size=len(X))]
 
 
+def widen(rng, X):
+    """Many more columns than rows: sums of those there are, of any magnitude."""
+    factors = rng.normal(size=(X.shape[1], int(rng.integers(20, 200)))) * 10.0 ** rng.uniform(-8, 2)
+    return np.ascontiguousarray(np.hstack([X, X @ factors]))
+
+
 def make_constant(rng, X):
     return np.column_stack([X[:, 1:], np.full(len(X), rng.normal())])
 
@@ -263,7 +276,7 @@ def draw_classes(rng, X):
 
 
 def draw_numbers(rng, X):
-    """Numbers, of any magnitude; sometimes one value, or two columns."""
+    """Numbers, of any magnitude; sometimes one value."""
     size = max(np.abs(X[:, 0]).max(), 1e-300)
     y = np.sin(3.0 * X[:, 0] / size) + 0.1 * rng.normal(size=len(X))
     kind = rng.random()
@@ -281,6 +294,12 @@ def hide(rng, y):
     y = np.asarray(y, dtype=object if np.asarray(y).dtype == object else float).copy()
     y[rng.random(len(y)) < rng.uniform(0.1, 0.9)] = None if y.dtype == object else np.nan
     return y
+
+
+def mark(y):
+    """The same labels with the marker -1 of scikit-learn, where they are numbers."""
+    y = np.asarray(y)
+    return y if y.dtype == object else np.where(np.isnan(y), -1, y).astype(int)
 
 
 def draw_weights(rng, n):

@@ -1,11 +1,12 @@
 """A random fit ends in a model whose certificate and status are honest, or in one of our own sentences."""
 
 import linecache
+import signal
 import traceback
 import warnings
 
 import numpy as np
-from campaign.draws import draw_fit
+from campaign.draws import SLOW, draw_fit
 from campaign.optimum import compare
 from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
@@ -13,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from kernelweave.estimators.shared.formulation import TOLERANCES
 from kernelweave.solvers.result import Status
 
+SEARCHES = 5.0  # times as long as a fit, that a search of many may take
 ONE_IN = 10  # cases, whose objective is compared with a slow oracle
 KINDS = ("duality gap", "stationarity", "KKT residual")
 ROUNDING = 1e-11  # of the largest value, which a sum of some may be off
@@ -32,6 +34,8 @@ def run(number):
         return compare(rng)
     fit = draw_fit(rng)
     about = {"about": str(fit)}
+    if type(fit.model).__name__ in SLOW:
+        allow_more_time()
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -48,8 +52,16 @@ def run(number):
     ][:1]
     if not fit.is_sound:
         complaints.append("rows that are not finite were learned from")
-    ended = "converged" if fit.model.status_.converged else "limit said"
+    is_whole = not hasattr(fit.model, "status_") or fit.model.status_.converged  # calibration has none
+    ended = "converged" if is_whole else "limit said"
     return about | {"ended": ended} | ({"defect": "; ".join(complaints)} if complaints else {})
+
+
+def allow_more_time():
+    """Have the time end later, if the runner has set an end: a search is up to a hundred fits."""
+    left, _ = signal.getitimer(signal.ITIMER_PROF)
+    if left > 0:
+        signal.setitimer(signal.ITIMER_PROF, SEARCHES * left)
 
 
 def refusal(error, ended="refused"):
@@ -70,6 +82,8 @@ def is_noise(warning):
 
 def judge(fit, caught):
     """What is wrong with the certificate and the status of a model."""
+    if not hasattr(fit.model, "certificate_"):  # calibration, of a model that is judged elsewhere
+        return
     model, certificate = fit.model, fit.model.certificate_
     # Before its second step nothing is known of where a descent from above is; the status says that it was stopped.
     is_unknown = certificate.gap == np.inf and certificate.kind == "stationarity" and not model.status_.converged
@@ -88,21 +102,24 @@ def judge(fit, caught):
 
 def is_rounding(fit, certificate):
     """Whether a gap is nothing against the values of the kernels, by which a chosen margin is measured; it may be 0."""
-    if certificate.objective != 0.0:
+    if getattr(fit.model, "nu", None) is None and certificate.objective != 0.0:
         return False
     bound = fit.model.library_.bind(fit.X, np.random.default_rng(0), fit.weight)
     return certificate.gap <= ROUNDING * np.abs(bound.columns(np.arange(bound.n_columns))).max()
 
 
 def judge_outputs(fit):
-    """What is wrong with what a model gives out, at the rows of the fit and at others."""
+    """What is wrong with what a model holds and gives out, at the rows of the fit and at others."""
     model = fit.model
+    for name, value in vars(model).items():
+        if isinstance(value, float | np.ndarray) and np.asarray(value).dtype.kind == "f" and np.isnan(value).any():
+            yield f"{name} holds NaN"
     for X in (fit.X, fit.new):
         for name in ("decision_function", "predict_proba", "transform", "predict", "score_samples"):
             if hasattr(model, name):
                 yield from check_values(name, getattr(model, name)(X), model)
     if is_classifier(model) and hasattr(model, "transduction_"):
-        given = np.array([label is not None and label == label for label in fit.y])
+        given = np.array([label is not None and label == label and label != -1 for label in fit.y])
         # A row of no weight takes no part, so its label need not be kept.
         given &= True if fit.weight is None else np.asarray(fit.weight) > 0
         if any(a != b for a, b in zip(model.transduction_[given], np.asarray(fit.y, dtype=object)[given], strict=True)):

@@ -6,12 +6,17 @@ from functools import cache
 
 import numpy as np
 from campaign.apart import PACKAGE
-from common.estimators import ESTIMATORS, VARIANTS, case_id, outputs, sample
+from common.estimators import ESTIMATORS, VARIANTS, Case, case_id, outputs, sample
 
+from kernelweave import RBF, LapSVMClassifier, SemiSupervisedCalibration
 from kernelweave.loops import compiling
 from kernelweave.solvers.result import Status
 
-CASES = ESTIMATORS + VARIANTS
+CASES = [
+    *ESTIMATORS,
+    *VARIANTS,
+    Case(SemiSupervisedCalibration(LapSVMClassifier(RBF(), C=1.0, ratio=1.0), cv=2, min_labels=2)),
+]
 CLOSE = 1e-9
 
 
@@ -25,6 +30,7 @@ def run(number):
     fitted = rng.random() < 0.5
     model = case.model().fit(X, y) if fitted else case.model()
     before = {name: id(value) for name, value in vars(model).items()}
+    given = X.copy(), y.copy()
     complaints = []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -33,13 +39,17 @@ def run(number):
         if ended == "interrupted" and after != before:
             changed = sorted(name for name in before.keys() | after.keys() if before.get(name) != after.get(name))
             complaints.append(f"changed {changed}")
+        elif ended == "interrupted" and fitted and not is_whole(model, number % len(CASES), X):
+            complaints.append("predicts otherwise than before")
         elif ended in ("lost", "not reached") and not is_whole(model, number % len(CASES), X):
-            complaints.append(f"ended with another model, {model.status_}")
+            complaints.append(f"ended with another model, {status_of(model)}")
         elif ended not in ("interrupted", "lost", "not reached"):
             complaints.append(ended)
             ended = "another error"
         if not is_whole(case.model().fit(X, y), number % len(CASES), X):
             complaints.append("the next fit gives another model")
+        if not all(np.array_equal(a, b, equal_nan=True) for a, b in zip(given, (X, y), strict=True)):
+            complaints.append("the rows or the labels were changed")
     about = {"about": f"{case_id(case)}, bytecode {at}, {'fitted' if fitted else 'new'}", "ended": ended}
     return about | ({"defect": "; ".join(complaints)} if complaints else {})
 
@@ -60,9 +70,14 @@ def interrupt(task, at):
 def is_whole(model, position, X):
     """Whether a model is the one that an ordinary fit gives, or says that its search was stopped."""
     found, expected = outputs(model, X), expected_outputs(position)
-    if model.status_ is Status.SEARCH_STOPPED:
+    if status_of(model) is Status.SEARCH_STOPPED:
         return np.isfinite(found).all()
     return np.abs(found - expected).max() <= CLOSE * max(1e-300, np.abs(expected).max())
+
+
+def status_of(model):
+    """How a fit ended; calibration does not say so."""
+    return getattr(model, "status_", None)
 
 
 @cache

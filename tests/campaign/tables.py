@@ -17,6 +17,7 @@ from openpyxl.utils.exceptions import IllegalCharacterError
 
 from kernelweave.cli.errors import EXIT_CODES, NOT_POSSIBLE
 from kernelweave.cli.harmless import ACTING
+from kernelweave.labeling.table import is_empty, read_table
 
 CODES = {0, NOT_POSSIBLE, *EXIT_CODES.values()}
 CELLS = (
@@ -28,6 +29,7 @@ CELLS = (
 LEARNERS = ("harmonic", "harmonic", "SVM", "logistic regression")
 ENCODINGS = ("utf-8", "utf-8", "utf-8-sig", "utf-16", "latin-1", "cp1252", "cp437")
 KINDS = ("csv", "csv", "parquet", "xlsx")
+COPIES = {"csv": "csv", "parquet": "parquet", "xlsx": "csv"}  # of these kinds
 
 
 @cache
@@ -42,8 +44,9 @@ def run(number):
     for path in folder().iterdir():
         path.unlink()
     source = folder() / f"in.{kind}"
-    frame = spoil_cells(rng, draw_frame(rng))
-    {"csv": write_csv, "parquet": write_parquet, "xlsx": write_book}[kind](rng, frame, source)
+    whole = draw_frame(rng)
+    frame, (other,) = spoil_cells(rng, whole.copy()), rng.spawn(1)
+    WRITERS[kind](rng, frame, source)
     if rng.random() < 0.3:
         spoil_bytes(rng, source)
     words = ["label", "in." + kind, "--target", "y", "--learner", LEARNERS[rng.integers(len(LEARNERS))]]
@@ -51,13 +54,28 @@ def run(number):
         words += [option] * (rng.random() < share)
     words += ["--id", "id"] * (rng.random() < 0.3) + ["--coverage", "0.9"] * (rng.random() < 0.2)
     words += ["--task", str(rng.choice(["classification", "regression"]))] * (rng.random() < 0.1)
-    before = {path.name: path.read_bytes() for path in folder().iterdir()}
-    with in_folder(folder()):
-        code, (errors, printed) = call(*words)
-    complaints = list(judge(code, errors, printed, before))
+    outputs = [f"in.labeled.{COPIES[kind]}", f"in.labeled.{COPIES[kind]}.json"]
+    if other.random() < 0.2:
+        outputs, words = [*outputs, "m.skops"], [*words, "--model", "m.skops"]
+    code, errors, complaints = attack(words, outputs)
+    if not code:
+        complaints += judge_copy(source, folder() / outputs[0])
+    if not code and "m.skops" in outputs:  # other cells of the same table are spoiled
+        new = folder() / f"new.{kind}"
+        WRITERS[kind](other, spoil_cells(other, whole), new)
+        _, said, found = attack(["predict", "m.skops", new.name], [f"new.predicted.{COPIES[kind]}"])
+        complaints, errors = complaints + found, errors + said * bool(found)
     about = {"about": " ".join(words), "ended": f"{kind} refused" if code else f"{kind} filled"}
     about |= {"said": errors.strip()[-200:]} if code else {}
     return about | ({"defect": "; ".join(complaints) + f"\n{errors}"[-800:]} if complaints else {})
+
+
+def attack(words, outputs):
+    """Run the command in the folder; return its exit code, what it said, and what is wrong with how it ended."""
+    before = {path.name: path.read_bytes() for path in folder().iterdir()}
+    with in_folder(folder()):
+        code, (errors, printed) = call(*words)
+    return code, errors, list(judge(code, errors, printed, before, outputs))
 
 
 @contextlib.contextmanager
@@ -70,7 +88,7 @@ def in_folder(path):
         os.chdir(before)
 
 
-def judge(code, errors, printed, before):
+def judge(code, errors, printed, before, outputs):
     """What is wrong with how the command ended."""
     if code not in CODES:
         yield f"exit code {code}"
@@ -85,8 +103,24 @@ def judge(code, errors, printed, before):
         yield "the table was changed"
     if code and (new or printed):
         yield f"failed, but there are {sorted(new)} and {len(printed)} characters are printed"
-    if not code and len(new) != 2:
+    if not code and new != set(outputs):
         yield f"wrote {sorted(new)}"
+
+
+def judge_copy(source, copy):
+    """What is lost of a table in its copy: every given cell is there as it was, and every empty one of the target is
+    filled."""
+    old, new = read_table(source), read_table(copy)
+    empty = is_empty(old, "y", None)
+    if new.names[: len(old.names)] != old.names or new.n_rows != old.n_rows:
+        yield f"{old.n_rows} rows of {old.names} became {new.n_rows} of {new.names}"
+        return
+    for name in old.names:
+        kept = ~empty if name == "y" else slice(None)
+        if list(old.column(name)[kept]) != list(new.column(name)[kept]):
+            yield f"cells of {name!r} are others in the copy"
+    if is_empty(new, "y", None).any():
+        yield "the target has empty cells"
 
 
 # Tables
@@ -209,3 +243,6 @@ def spoil_bytes(rng, path):
         elif rng.random() < 0.2:
             del data[place:]
     path.write_bytes(bytes(data))
+
+
+WRITERS = {"csv": write_csv, "parquet": write_parquet, "xlsx": write_book}

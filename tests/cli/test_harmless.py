@@ -1,6 +1,8 @@
 import ast
+import io
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -54,8 +56,8 @@ def test_a_note_is_one_line(capsys):
     assert capsys.readouterr().err == "note: a\\x1b[31m\\nb\n"
 
 
-# Functions that print what is theirs: the version, headings, and the copy of a table, which is data and was asked for.
-OWN = {"main._show_version", "display.make_grid", "label._finish_copy", "streams.write"}
+# Functions that print what is theirs: the version and headings, and bytes of a stream.
+OWN = {"main._show_version", "display.make_grid", "streams.write"}
 PRINTING = {"print", "echo", "secho", "add_row", "add_column", "write", "rule", "log"}
 ESCAPING = {"harmless", "as_json"}
 
@@ -132,6 +134,30 @@ def test_nothing_foreign_acts_on_a_terminal(words, json_, tmp_path, monkeypatch,
     shown = "".join(capfd.readouterr())
     assert shown
     assert not ACTING.search(shown.replace("\n", ""))
+
+
+class Terminal(io.TextIOWrapper):
+    def isatty(self):
+        return True
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "cp1252"])
+def test_a_copy_that_is_printed_acts_on_no_terminal_and_is_as_it_was_elsewhere(encoding, tmp_path, monkeypatch):
+    table = tmp_path / "in.csv"
+    lines = ["\t".join(cells) for cells in [("id", f"x{HOSTILE}", "é", "y"), *(map(str, row) for row in ROWS)]]
+    table.write_bytes("\r\n".join(lines).replace("\x9b", "\x9b" if "utf" in encoding else "").encode(encoding))
+    shown = {}
+    for kind in (io.TextIOWrapper, Terminal):
+        stream = kind(io.BytesIO(), encoding="utf-8", newline="\n")
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert run("label", table, "--target", "y", "--learner", "harmonic", "-o", "-") == 0
+        shown[kind] = stream.buffer.getvalue()
+    copy, text = shown[io.TextIOWrapper], shown[Terminal].decode()
+    assert copy.startswith(table.read_bytes().partition(b"\r\n" if encoding != "utf-16" else b"\r\0\n")[0])
+    assert not ACTING.search(text.replace("\n", "").replace("\t", ""))
+    assert text.splitlines() == [
+        "\t".join(map(harmless, line.split("\t"))) for line in copy.decode(encoding).removesuffix("\r\n").split("\r\n")
+    ]
 
 
 def test_a_sentence_that_would_fill_pages_keeps_its_beginning_and_its_end():

@@ -1,7 +1,9 @@
+import json
 import sys
 from pathlib import Path
 
 import pytest
+from checks.command import rows, run, write
 
 from kernelweave.cli.outputs import check_outputs, check_skops, name_copy, rename_taken
 from kernelweave.errors import ErrorCode, KernelweaveError
@@ -34,3 +36,29 @@ def test_without_skops_a_sentence_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "skops.io", None)
     with pytest.raises(KernelweaveError, match=r"pip install 'kernelweave\[io\]'"):
         check_skops()
+
+
+def test_a_model_file_holds_what_is_said_of_it_and_no_columns_that_are_left_out(tmp_path):
+    body = [[f"secret{i}", f"hidden{i % 3}", row[1], f"kind{row[3]}", row[4]] for i, row in enumerate(rows())]
+    body[3][3] = "oncekind"
+    table = write(tmp_path / "secretname.csv", body, ("idcolumn", "ignored", "x", "kind", "y"))
+    options = ["--id", "idcolumn", "--ignore", "ignored", "--model", tmp_path / "m.skops", "--learner", "harmonic"]
+    assert run("label", table, "--target", "y", *options) == 0
+    held = (tmp_path / "m.skops").read_bytes()  # in which nothing is compressed
+    held += held.replace(b"\0\0\0", b"")  # arrays of texts have four bytes for a character
+    for word in ("kinda", "oncekind", "None", "kind", '"y'):
+        assert word.encode() in held
+    for word in ("secret", "hidden", "idcolumn", "ignored"):
+        assert word.encode() not in held
+
+
+def test_labels_of_no_use_and_a_class_that_is_never_filled_in_are_said_wherever_a_run_is_described(tmp_path, capsys):
+    body = [[str(i % 10 + 0.5), "" if i >= 40 else "pq"[i // 10 == 3]] for i in range(60)]  # x says nothing about y
+    table = write(tmp_path / "in.csv", body, ("x", "y"))
+    for options in ([], ["--json"]):
+        assert run("label", table, "--target", "y", "--learner", "harmonic", *options) == 0
+        printed = " ".join(capsys.readouterr().out.split())
+        record = json.loads((tmp_path / "in.labeled.csv.json").read_text(encoding="utf-8"))
+        for words in ("no better than those of the majority class", "No empty cell is filled with the class 'q'"):
+            assert sum(words in warning for warning in record["warnings"]) == 1
+            assert printed.count(words) == 1

@@ -403,6 +403,13 @@ def test_logarithms_do_not_underflow(X, X_new):
     np.testing.assert_allclose(bound.log_against(1e3 + X_new), -1e6 * cdist(1e3 + X_new, X, "sqeuclidean"), rtol=1e-9)
 
 
+@pytest.mark.filterwarnings("error")
+def test_logarithms_that_single_precision_does_not_hold_are_its_smallest_number(X):
+    bound = bound_to(RBF(1e90), X.astype(np.float32))
+    assert not bound.block(WHOLE, WHOLE)[cdist(X, X) > 0.0].any()
+    assert np.isfinite(bound.log_against(X.astype(np.float32))).all()
+
+
 @every_formula
 def test_only_the_gaussian_kernel_knows_its_logarithms(kernel, expected, X, X_new):
     assert (bound_to(kernel, X).log_against(X_new) is not None) == isinstance(kernel, RBF)

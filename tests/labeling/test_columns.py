@@ -78,6 +78,16 @@ KINDS = {
     "a few errors of a spreadsheet": (["#N/A", "#DIV/0!", *texts(NOISE[2:])], "numeric", "numbers, 3.3 % missing"),
     "three decimals and a bad cell": (["x", *(f"{v:.3f}" for v in 5 + NOISE[1:])], "numeric", "numbers, 1.7 % missing"),
     "many bad cells": (["ab ba", "b c", *["x y"] * 4, *texts(NOISE[6:])], "text", "free text (57 distinct"),
+    "many brackets": (
+        [f"({v})" if v % 3 == 0 else f"{v}.5" for v in SHUFFLED],
+        "left out",
+        "numbers in 40 of 60 cells, others such as '(",
+    ),
+    "many other words": (
+        [f"oops{v}" if v % 6 == 0 else f"{v}.5" for v in SHUFFLED],
+        "left out",
+        "numbers in 50 of 60 cells, others such as 'oops",
+    ),
     "numbers with a unit": ([f"{v} mm" for v in SHUFFLED], "numeric", "numbers (in mm)"),
     "numbers with a currency": ([f"€{v + 0.5:,}" for v in 100 * SHUFFLED], "numeric", "numbers (in €, ',' between"),
     "numbers with a percent sign": ([f"{v}%" for v in SHUFFLED], "numeric", "numbers (in %)"),

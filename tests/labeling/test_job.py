@@ -1,3 +1,5 @@
+from functools import cache
+
 import numpy as np
 import pytest
 from checks.partial_tables import fill, numeric, table
@@ -37,6 +39,41 @@ def test_a_row_number_changes_no_label():
     numbered = fill(frame.assign(row=[str(i) for i in range(90)]), cells, empty)
     np.testing.assert_array_equal(plain.values, numbered.values)
     assert "row" in numbered.report["columns"]["left_out"]
+
+
+@cache
+def mixed_table():
+    """Columns of all kinds: numbers, two values, levels, many levels, dates, times of day, durations, text; filled."""
+    frame, cells, empty, truth = table()
+    rng, is_yes = np.random.default_rng(1), truth == "yes"
+    frame["flag"] = np.where(rng.random(90) < 0.5, "t", "f")
+    frame["city"] = [f"c{k}" for k in rng.integers(0, 25, 90)]
+    frame["day"] = [f"2024-{k % 12 + 1:02d}-{k % 28 + 1:02d}" for k in rng.permutation(90)]
+    frame["at"] = [f"{k % 24:02d}:{k % 60:02d}" for k in rng.permutation(90)]
+    frame["for"] = [f"{k % 9} h {k % 50} min" for k in rng.permutation(90)]
+    words = np.where(
+        is_yes[:, None], rng.choice(["good", "well", "fine"], (90, 4)), rng.choice(["bad", "ill"], (90, 4))
+    )
+    frame["remark"] = [" ".join([*line, f"no. {k}"]) for k, line in zip(rng.permutation(90), words, strict=True)]
+    frame.loc[::7, "b"] = "#N/A"
+    return frame, cells, empty, fill(frame, cells, empty)
+
+
+@pytest.mark.parametrize("change", ["rows", "columns", "names"])
+def test_the_order_of_rows_and_columns_and_the_names_of_classes_change_no_label(change):
+    frame, cells, empty, expected = mixed_table()
+    assert set(expected.report["columns"]["used"]) == set(frame) - {"y", "city"}  # which says nothing of y
+    rows = np.random.default_rng(2).permutation(90) if change == "rows" else np.arange(90)
+    columns = list(frame)[:: -1 if change == "columns" else 1]
+    names = {"yes": "a", "no": "b"} if change == "names" else {"yes": "yes", "no": "no"}  # in the opposite order
+    given = np.array([names.get(text, "") for text in cells[rows]], dtype=object)
+    found = fill(frame[columns].iloc[rows].reset_index(drop=True).assign(y=given), given, empty[rows])
+    place = np.argsort(rows)[empty]
+    margins = [texts.astype(float) for texts in (found.extra["y_margin"][place], expected.extra["y_margin"][empty])]
+    np.testing.assert_allclose(*margins, atol=5e-3)  # machines stop at a gap
+    is_clear = margins[1] > 1e-2
+    assert is_clear.mean() > 0.9
+    assert ([names[text] for text in expected.values[empty]] == found.values[place])[is_clear].all()
 
 
 def test_the_same_seed_gives_the_same_cells():

@@ -52,6 +52,13 @@ def test_a_source_with_the_target_in_it_is_refused_and_columns_left_out_of_one_a
         ({"y_probability_yes": ["", "0.9"], "y_probability_2": ["", ""]}, ["y_probability_yes", "y_probability_2"]),
         ({"y_margin_2": ["", "1"], "y_set": ["", "a|b"]}, ["y_margin_2", "y_set"]),
         ({"y_low": ["", "1"], "y_high": ["", "2"]}, ["y_low", "y_high"]),
+        ({"y_low": [float("nan"), 1.0], "y_high": [float("nan"), 2.0]}, ["y_low", "y_high"]),
+        ({"x_probability": ["", "0.9"], "x_margin": ["", "1"]}, ["x_probability", "x_margin"]),  # with another target
+        (
+            {"x_margin": ["", "1"], "x_probability": ["", "1"], "x_probability_2": ["", "0"], "x_set": ["", "2"]},
+            ["x_margin", "x_probability", "x_probability_2", "x_set"],
+        ),
+        ({"x_probability": ["0.1", "0.9"], "x_margin": ["3", "1"]}, []),
         ({"y_low": ["1", "1"], "y_high": ["2", "2"]}, []),  # of the user's own
         ({"y_low": ["", "1"], "y_high": ["2", ""]}, []),
         ({"y_set": ["", "a"], "margin": ["", "1"], "x_margin": ["", "2"], "y_margins": ["", "3"]}, []),

@@ -5,6 +5,7 @@ import pandas as pd
 import polars as pl
 import pytest
 import scipy.sparse
+from campaign.interrupts import Bytecodes, interrupt
 from checks.partly_labeled import NearestMean
 from numpy.testing import assert_allclose, assert_array_equal
 from scipy.special import expit, softmax
@@ -43,6 +44,28 @@ def test_the_sigmoid_that_made_the_labels_is_found():
     grid = np.linspace(-2, 2, 41)[:, None]  # beyond, values are compressed
     # asymptotic standard errors of probabilities are below 0.005; the compressed 4 % of the rows add as much
     assert_allclose(model.predict_proba(grid)[:, 1], expit(2 * grid[:, 0] - 1), atol=0.025)
+
+
+@pytest.mark.parametrize("is_fitted", [False, True])
+def test_a_fit_that_is_interrupted_leaves_the_estimator_as_it_was(is_fitted, data):
+    X, y, _ = data
+    model = Calibrated(NearestMean(), cv=2, random_state=0)
+    with Bytecodes() as whole:
+        Calibrated(NearestMean(), cv=2, random_state=0).fit(X, y)
+    if is_fitted:
+        model.fit(X, y)
+    before = dict(vars(model))
+    for at in [*range(1, whole.n_codes, whole.n_codes // 5), *range(whole.n_codes - 100, whole.n_codes - 1, 7)]:
+        assert interrupt(lambda: model.fit(X[:, :1], y), at) == "interrupted"
+        assert vars(model).keys() == before.keys()
+        assert all(vars(model)[name] is value for name, value in before.items())
+
+
+def test_names_of_columns_are_those_of_the_last_fit(data):
+    X, y, _ = data
+    model = Calibrated(LogisticRegression()).fit(pd.DataFrame(X[:24], columns=["a", "b"]), y[:24])
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert not hasattr(model.fit(X[:24], y[:24]), "feature_names_in_")
 
 
 def test_decision_values_are_out_of_fold_and_averaged_over_repeats(data):

@@ -71,6 +71,19 @@ def test_a_schema_is_measured_before_it_is_read(path, monkeypatch):
     refused(path, "at most 1,000 are read")
 
 
+def test_a_schema_of_lists_alone_is_refused_before_it_is_read(path, monkeypatch):
+    with zipfile.ZipFile(path) as opened:
+        schema = opened.read("schema.json")
+    assert 2 * archive.MIN_OPENED_BYTES * (schema.count(b"{") + schema.count(b"[")) < len(schema)  # far from the bound
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as opened:
+        opened.writestr("schema.json", f"[{','.join(['{}'] * 1000)}]")
+    path.write_bytes(add_seal(file.getvalue()))
+    monkeypatch.setattr(archive, "MAX_OPENED", 100)
+    monkeypatch.setattr(json, "loads", None)
+    refused(path, "consists of lists alone")
+
+
 def test_a_schema_that_is_too_large_to_be_read_is_not_written(tmp_path, monkeypatch):
     monkeypatch.setattr(archive, "MAX_SCHEMA_BYTES", 1000)
     with pytest.raises(ValueError, match=r"cannot be saved: .*at most 1,000 are read"):

@@ -132,7 +132,7 @@ def label(
         files = make_files(given, labeling, report, {"unlabeled": unlabeled}, paths)
         filled = (given.table, options.target, labeling.values.tolist(), extra)
         copy = _write_copy(filled, unlabeled, None if is_printed else out, files, tables)
-    _finish_copy(copy, is_printed)
+    _finish_copy(copy, is_printed, given.table)
     if json_:
         print_json(report)
     else:
@@ -189,7 +189,7 @@ def predict(
         names = rename_taken(extra, data.names)
         copied = (data, target if given else data.names[0], values.tolist(), names)
         copy = _write_copy(copied, unlabeled if given else None, None if is_printed else out, [], tables)
-    _finish_copy(copy, is_printed)
+    _finish_copy(copy, is_printed, data)
     if json_:
         report = {"table": as_text(tables[0].name), "target": target, "rows": data.n_rows, "appended": list(names)}
         print_json(report | {"rows_filled": int(empty.sum()), "output": as_text(str(out)), "warnings": notes})
@@ -314,11 +314,18 @@ def _is_workbook(data: Table) -> bool:
     return data.format == "csv" and data.path.suffix.lower() in WORKBOOKS
 
 
-def _finish_copy(content: bytes, is_printed: bool) -> None:
-    """Print a copy on standard output, in the encoding of the table; one in a file is finished."""
-    if is_printed:
+def _finish_copy(content: bytes, is_printed: bool, data: Table) -> None:
+    """Print a copy on standard output, in the encoding of the table; one in a file is finished.
+
+    A terminal gets it as text on which no cell acts.
+    """
+    if not is_printed:
+        mark_work_done()
+    elif sys.stdout.isatty():
+        text = content.decode(getattr(data, "encoding", "utf-8"), "backslashreplace")
+        for line in text.removeprefix("\ufeff").replace("\r\n", "\n").removesuffix("\n").split("\n"):
+            print("\t".join(map(harmless, line.split("\t"))))
+    else:
         sys.stdout.flush()
         sys.stdout.buffer.write(content)
         sys.stdout.flush()
-    else:
-        mark_work_done()

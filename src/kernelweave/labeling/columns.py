@@ -49,7 +49,7 @@ from ..short_text import suggest_names
 from . import cells
 from .base import list_names, match_names, no_such_column
 from .clock import DAY
-from .gaps import count_gaps, count_rare_words
+from .gaps import count_gaps, count_rare_words, describe_others
 from .number_forms import describe_form, describe_signs, unit_of
 from .numbers import Floats
 
@@ -290,8 +290,10 @@ def _find_objection_to_text(levels: Sequence[str], counts: NDArray[np.intp], n_r
         objection = "free text" if blanks else "too many distinct texts"
     elif n_rare == n:
         objection = f"no value occurs in {min_rows} rows or more"
-    if objection:
+    if objection in FREE_TEXT:
         return describe_signs(levels, counts) or objection, about
+    if objection:
+        return describe_signs(levels, counts) or describe_others(levels, counts) or objection, about
     return "", about + (f", {n_rare} rare values merged" if n_rare > 1 else "")
 
 

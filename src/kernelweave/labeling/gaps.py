@@ -15,9 +15,17 @@ from numpy.typing import NDArray
 
 from ..labels import MISSING
 from ..short_text import cut_text
-from .numbers import Floats
+from .numbers import Floats, find_decimal_mark, parse_numbers
 
-__all__ = ["are_gaps", "count_gaps", "count_rare_words", "describe_gaps", "is_gap_word", "shorten_gaps"]
+__all__ = [
+    "are_gaps",
+    "count_gaps",
+    "count_rare_words",
+    "describe_gaps",
+    "describe_others",
+    "is_gap_word",
+    "shorten_gaps",
+]
 
 # In lower case; spreadsheets write errors in the language of the program.
 WORDS = frozenset({
@@ -61,6 +69,24 @@ def count_gaps(levels: Sequence[str], counts: NDArray[np.intp], values: Floats) 
     """Return the texts that are gaps with their numbers of cells, the most frequent first."""
     found = {levels[k]: int(counts[k]) for k in np.flatnonzero(np.isnan(values)).tolist()}
     return dict(sorted(found.items(), key=lambda item: -item[1]))
+
+
+def describe_others(levels: Sequence[str], counts: NDArray[np.intp]) -> str:
+    """Return how many cells are numbers and what the others are like, if most are numbers; else "".
+
+    Examples
+    --------
+    >>> describe_others(["1.5", "2.5", "(3.5)"], np.ones(3, dtype=int))
+    "numbers in 2 of 3 cells, others such as '(3.5)': write these as numbers, or empty them"
+    """
+    is_other = np.isnan(parse_numbers(levels, find_decimal_mark(levels)))
+    n_read, n_cells = int(counts[~is_other].sum()), int(counts.sum())
+    if not is_other.any() or n_read <= n_cells / 2:
+        return ""
+    example = cut_text(levels[int(is_other.argmax())], MAX_CHARACTERS)
+    return (
+        f"numbers in {n_read:,} of {n_cells:,} cells, others such as {example!r}: write these as numbers, or empty them"
+    )
 
 
 def count_rare_words(cells: Iterable[object], n_rows: int) -> dict[str, int]:

@@ -195,18 +195,27 @@ def _plan_features(frame: Any, options: ReadingOptions) -> ColumnPlan:
 def find_appended(frame: Any, target: str) -> list[str]:
     """Return the columns that an earlier run appended with its labels: to learn from them is to learn from itself.
 
-    ``low`` and ``high`` are such columns where both are blank in the same rows, those with a given number.
+    ``low`` and ``high`` are such columns where both are blank in the same rows, those with a given number; and so are
+    ``probability`` and ``margin`` of another column than the target, which that run may have learned from the target.
     """
     names = [str(name) for name in frame.columns]
-    ours = re.compile(rf"{re.escape(target)}_(?:probability(?:_.*)?|margin(?:_[0-9]+)?)", re.DOTALL)
-    appended = [name for name in names if ours.fullmatch(name)]
-    if appended and f"{target}_set" in names:
-        appended.append(f"{target}_set")
+    known, appended = set(names), []
+    for name in (target, *(name for name in names if name != target)):
+        pair = [f"{name}_probability", f"{name}_margin"]
+        if name == target or (known.issuperset(pair) and _are_blank_together(frame, pair)):
+            ours = re.compile(rf"{re.escape(name)}_(?:probability(?:_.*)?|margin(?:_[0-9]+)?)", re.DOTALL)
+            found = [other for other in names if ours.fullmatch(other)]
+            appended += found + ([f"{name}_set"] if found and f"{name}_set" in known else [])
     ends = [f"{target}_low", f"{target}_high"]
-    if set(ends) <= set(names):
-        blank = [np.array([text.strip() == "" for text in frame[end].fillna("").astype(str)]) for end in ends]
-        appended += ends if blank[0].any() and np.array_equal(blank[0], blank[1]) else []
-    return appended
+    if known.issuperset(ends) and _are_blank_together(frame, ends):
+        appended += ends
+    return list(dict.fromkeys(appended))
+
+
+def _are_blank_together(frame: Any, pair: Sequence[str]) -> bool:
+    """Return whether two columns are blank in the same rows, and in some."""
+    blank = [frame[name].isna().to_numpy() | [str(cell).strip() == "" for cell in frame[name]] for name in pair]
+    return bool(blank[0].any() and np.array_equal(blank[0], blank[1]))
 
 
 def _check_sources(plan: ColumnPlan, options: ReadingOptions) -> list[str]:

@@ -64,9 +64,11 @@ class TextEncoder(TransformerMixin, BaseEstimator):
 
     def fit(self, frame: Any, y: Any = None) -> TextEncoder:
         texts, codes = _find_distinct(frame)
+        counts = np.bincount(codes, minlength=len(texts)) * np.array([bool(text) for text in texts])
         step = -(-len(texts) // MAX_FITTED)
-        present = (np.bincount(codes, minlength=len(texts)) * np.array([bool(text) for text in texts]))[::step]
-        pieces = _count_pieces(texts[::step], self.n_buckets)
+        chosen = sorted(range(len(texts)), key=texts.__getitem__)[::step]  # whatever the order of the rows
+        present = counts[chosen]
+        pieces = _count_pieces([texts[k] for k in chosen], self.n_buckets)
         n = present.sum()
         found = np.asarray((pieces > 0).T @ present).ravel()
         idf = 1.0 + np.log((1.0 + n) / (1.0 + found))

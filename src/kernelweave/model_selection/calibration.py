@@ -29,6 +29,7 @@ Floats = NDArray[np.float64]
 # Probabilities become log-odds of at most 14.
 CLIP_PROBABILITY = 1e-6
 
+OF_ESTIMATOR = ("n_features_in_", "feature_names_in_")  # kept if it has them
 MAX_PARTS = 5  # in which the ways of scaling are compared, whatever the number of folds
 
 
@@ -181,17 +182,23 @@ class SemiSupervisedCalibration(ClassifierMixin, MetaEstimatorMixin, BaseEstimat
         choice = choose_scaling(*held_out)
         _warn_if_flat(choice, part.classes)
         estimator, scaling = fit(kept), choice.scaling
-        self.center_, self.unit_ = scaling.center, scaling.unit
-        self.slope_, self.offset_ = scaling.slope, scaling.offset
-        self.keeps_classes_ = choice.keeps_classes
-        self.oof_rows_, self.oof_decision_ = rows, decision
-        self.oof_given_, self.oof_classes_ = part.classes[part.codes[tested]], part.classes[choice.held_out]
-        self.oof_probabilities_ = scale_held_out(choice, *held_out)
-        self.classes_ = part.classes
-        self.estimator_ = estimator
-        for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.estimator_, name):
-                setattr(self, name, getattr(self.estimator_, name))
+        fitted = {
+            "center_": scaling.center,
+            "unit_": scaling.unit,
+            "slope_": scaling.slope,
+            "offset_": scaling.offset,
+            "keeps_classes_": choice.keeps_classes,
+            "oof_rows_": rows,
+            "oof_decision_": decision,
+            "oof_given_": part.classes[part.codes[tested]],
+            "oof_classes_": part.classes[choice.held_out],
+            "oof_probabilities_": scale_held_out(choice, *held_out),
+            "classes_": part.classes,
+            "estimator_": estimator,
+        }
+        fitted |= {name: getattr(estimator, name) for name in OF_ESTIMATOR if hasattr(estimator, name)}
+        others = {name: value for name, value in vars(self).items() if name not in OF_ESTIMATOR}
+        self.__dict__ = others | fitted  # in one step: a fit that is interrupted leaves it as it was
         return self
 
     @lazy_on_blocks

@@ -19,6 +19,9 @@ from scipy.sparse import load_npz
 from .names import is_loaded
 
 MAX_SCHEMA_BYTES = 2**26  # 0.5 million nodes, which take about 1 GB when they are read
+# Opened lists and dicts that any schema may have, and bytes for each of more: objects that skops describes take 60, and
+# empty lists 3, which become 30 times as large when they are read.
+MAX_OPENED, MIN_OPENED_BYTES = 10**6, 16
 MIN_PROTOCOL = 2  # of skops >= 0.15
 DAMAGED = "the file is damaged or was changed; copy it again from its source"
 # Nodes that hold data of their own, apart from the names that their types may have.
@@ -50,14 +53,17 @@ def _store_arrays(content: bytes) -> bytes:
 
 
 def read_schema(archive: ZipFile) -> dict[str, Any]:
-    """Return the description of the objects in an archive; refuse one that is too large."""
+    """Return the description of the objects in an archive; refuse one that is too large, also once it is read."""
     n_bytes = archive.getinfo("schema.json").file_size
     if n_bytes > MAX_SCHEMA_BYTES:
         raise ValueError(
             f"its description of objects has {n_bytes:,} bytes, and at most {MAX_SCHEMA_BYTES:,} are read; classes "
             "that are whole numbers need fewer than texts"
         )
-    schema = json.loads(archive.read("schema.json"))
+    content = archive.read("schema.json")
+    if content.count(b"{") + content.count(b"[") > max(MAX_OPENED, n_bytes / MIN_OPENED_BYTES):
+        raise ValueError(f"its description of objects consists of lists alone; {DAMAGED}")
+    schema = json.loads(content)
     if not isinstance(schema, dict):
         raise ValueError("its description of objects is none")
     return schema

@@ -26,6 +26,12 @@ def test_folds_may_count_by_their_rows():
     assert table["std_test_score"][0] == pytest.approx(np.sqrt(0.75 * 0.25))
 
 
+@pytest.mark.filterwarnings("error")
+def test_losses_whose_squares_overflow_have_a_deviation():
+    table = tabulate_scores([{"C": 1.0}, {"C": 2.0}], np.array([[-1e200, -3e200], [-1e-200, -3e-200]]))
+    np.testing.assert_allclose(table["std_test_score"], [1e200, 1e-200], rtol=1e-12)
+
+
 def test_values_that_are_arrays_stay_one_for_each_candidate():
     table = tabulate_scores([{"C": np.ones(2)}, {"C": np.zeros(2)}], np.array([[0.5], [0.5]]))
     assert table["param_C"].shape == (2,)

@@ -204,7 +204,7 @@ def test_the_bound_of_a_chosen_margin_lies_below_the_optimum(n_working, form):
 
 def test_shrinking_takes_the_best_factor():
     factors = np.linspace(0, 1, 10001)
-    for linear, squares in [(1.0, 0.5), (1.0, 1.0), (1.0, 4.0), (-1.0, 2.0), (0.0, 0.0), (2.0, 1e9)]:
+    for linear, squares in [(1.0, 0.5), (1.0, 1.0), (1.0, 4.0), (-1.0, 2.0), (-1.0, 0.0), (0.0, 0.0), (2.0, 1e9)]:
         best = np.max(factors * linear - 0.5 * factors**2 * squares)
         assert shrunken_value(linear, squares) >= best - 1e-12
         assert shrunken_value(linear, squares) == pytest.approx(best, abs=1e-4)

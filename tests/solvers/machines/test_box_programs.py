@@ -50,6 +50,15 @@ def test_it_reaches_the_optimum_of_smo_on_the_kernel_matrix(monkeypatch, seed, k
     np.testing.assert_allclose(found.gradient, Z[rows] @ (Z[rows].T @ found.x) + linear, atol=1e-9)
 
 
+@pytest.mark.parametrize("kernel", [FeatureKernel, DenseKernel])
+@pytest.mark.parametrize("scale", [1e70, 1e85, 1e100])
+def test_rounds_that_gain_nothing_end_early(scale, kernel):
+    Z, linear, lower, upper, rows = problem(0, scale=scale)  # steps are 1e-140 long, or shorter
+    found = solve_low_rank(Z, linear, lower, upper, index=rows, tol=1e-8, kernel=kernel)
+    assert found.status is Status.PRECISION
+    assert found.n_iter < box_programs.PATIENCE * box_programs.MAX_STALLS  # which are rounds without progress, too
+
+
 def test_variables_are_rows_unless_said_otherwise():
     Z, linear, lower, upper, _ = problem(1)
     n = len(Z)

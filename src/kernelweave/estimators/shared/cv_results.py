@@ -36,7 +36,9 @@ def tabulate_scores(
     ([0.75, 1.0], [2, 1], {'C': 10.0})
     """
     means = np.average(scores, axis=1, weights=fold_weight)
-    deviations = np.sqrt(np.average(np.square(scores - means[:, None]), axis=1, weights=fold_weight))
+    distances = scores - means[:, None]
+    unit = np.maximum(np.abs(distances).max(axis=1), np.finfo(float).tiny)  # squares of losses may be none
+    deviations = unit * np.sqrt(np.average(np.square(distances / unit[:, None]), axis=1, weights=fold_weight))
     table: dict[str, Any] = {f"param_{name}": _column([given[name] for given in candidates]) for name in candidates[0]}
     table["params"] = [dict(given) for given in candidates]
     table |= {f"split{k}_test_score": scores[:, k].copy() for k in range(scores.shape[1])}

@@ -271,7 +271,7 @@ class NuQPMaster(_TwoNormMaster):
 
 def shrunken_value(linear: float, squares: float) -> float:
     """Return the largest value of ``factor * linear - factor**2 * squares / 2`` over factors from 0 to 1."""
-    factor = 1.0 if squares <= linear else max(0.0, linear / squares)
+    factor = 1.0 if squares <= linear else linear / squares if linear > 0.0 else 0.0  # squares may be 0
     return factor * linear - 0.5 * factor**2 * squares
 
 

@@ -43,6 +43,9 @@ MAX_SHARE = 0.7  # of the rows of a kernel matrix, above which the small problem
 MAX_STALLS = 10  # rounds in a row without progress, after which rounding is to blame ...
 NOISE = 1e-10  # ... if the gap is within this of the sizes of what it is made of ...
 PATIENCE = 10  # ... or the stalls are so many times as many
+STILL_ROUNDS = (
+    4  # rounds, two of either kind, in which the objective falls by less than NOISE of the gap: it never closes
+)
 TINY = float(np.finfo(float).tiny)
 
 
@@ -175,6 +178,7 @@ class _Search:
         self.is_clipped = start is None or not np.array_equal(self.x, given)
         self.by_row = np.argsort(self.rows, kind="stable")  # variables of a row follow each other: it is read once
         self.best, self.n_stalls, self.n_rounds = np.inf, 0, -1  # the first look is at the start
+        self.highest = np.inf
         self.status: Status | None = None
         self.indefinite: MachineResult | None = None
 
@@ -195,9 +199,12 @@ class _Search:
         self.gap = float(np.maximum(self.gradient * (x - problem.lower), self.gradient * (x - problem.upper)).sum())
         self.n_rounds += 1
         self.n_stalls = self.n_stalls + 1 if self.gap >= self.best else 0
+        self.highest = self.objective if self.n_stalls == 0 else self.highest  # when the gap last fell
         self.best = min(self.best, self.gap)
         if self.gap <= tol * max(abs(self.objective), TINY):
             self.status = Status.CONVERGED
+        elif self.n_stalls >= STILL_ROUNDS and self.highest - self.objective <= NOISE * self.gap:
+            self.status = Status.PRECISION
         elif self.n_stalls >= MAX_STALLS:
             noise = NOISE * (square + float(np.abs(problem.linear) @ np.abs(x)))
             if self.gap <= noise or self.n_stalls >= PATIENCE * MAX_STALLS:
