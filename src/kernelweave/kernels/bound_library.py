@@ -355,11 +355,12 @@ def _reduce_strips(block: np.ndarray, reduce: Any) -> np.ndarray:
 
 
 def _center(block: np.ndarray) -> np.ndarray:
-    """Return columns minus their means; differences in double precision are rounded once."""
-    out, means = np.empty_like(block), block.mean(axis=0, dtype=np.float64)
+    """Subtract from columns their means, in place; differences in double precision are rounded once."""
+    means = block.mean(axis=0, dtype=np.float64)
     for rows in _row_strips(block):
-        out[rows] = block[rows] - means
-    return out
+        strip = block[rows]
+        strip[...] = strip - means
+    return block
 
 
 def _row_strips(block: np.ndarray) -> Iterator[slice]:

@@ -211,6 +211,8 @@ class WorkingSet:
         self.idle_rounds = idle_rounds
         self.columns = np.empty(0, dtype=np.intp)
         self.K = np.empty((0, n_points))
+        self._key_weights = np.cos(np.arange(n_points))  # equal columns have equal sums, whatever the weights
+        self._keys = np.empty(0)
         self.means = np.empty(0)
         self.magnitudes = np.empty(0)
         self.restart()
@@ -233,6 +235,7 @@ class WorkingSet:
         returned = np.array([j in self._dropped for j in columns.tolist()], dtype=bool)
         self.columns = np.concatenate([self.columns, columns])
         self.K = np.concatenate([self.K, new])
+        self._keys = np.append(self._keys, new @ self._key_weights)
         self.means = np.concatenate([self.means, means])
         self.magnitudes = np.concatenate([self.magnitudes, magnitudes])
         self._idle = np.concatenate([self._idle, np.zeros(len(columns), dtype=int)])
@@ -242,13 +245,12 @@ class WorkingSet:
     def find_copies(self, K: np.ndarray) -> np.ndarray:
         """Return which of some columns, shape (n_points, n_new), equal a column of the set or an earlier one."""
         new = (K - K.mean(axis=0)).T if self.centered else K.T
-        rows = np.concatenate([self.K, new])
-        keys = rows @ np.cos(np.arange(rows.shape[1]))  # equal columns have equal sums, whatever the weights
+        keys, n = np.append(self._keys, new @ self._key_weights), len(self)
         out = np.zeros(len(new), dtype=bool)
-        for j, row in enumerate(new, start=len(self)):
+        for j, row in enumerate(new):
             rounding = COPY_TOL * float(np.abs(row).sum())
-            alike = np.flatnonzero(np.abs(keys[:j] - keys[j]) <= rounding)
-            out[j - len(self)] = any(np.abs(rows[i] - row).sum() <= rounding for i in alike)
+            alike = np.flatnonzero(np.abs(keys[: n + j] - keys[n + j]) <= rounding)
+            out[j] = any(np.abs((self.K[i] if i < n else new[i - n]) - row).sum() <= rounding for i in alike)
         return out
 
     def note_use(self, coef: np.ndarray) -> None:
@@ -268,6 +270,7 @@ class WorkingSet:
             self._dropped.update(self.columns[out].tolist())
             kept = np.setdiff1d(np.arange(len(self)), out)
             self.columns, self.K, self.means = self.columns[kept], self.K[kept], self.means[kept]
+            self._keys = self._keys[kept]
             self.magnitudes, self._idle = self.magnitudes[kept], self._idle[kept]
             self._returned = self._returned[kept]
         return out
