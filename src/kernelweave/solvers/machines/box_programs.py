@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from ..compiled_loops import Array, gather, mirror
+from ..compiled_loops import Array
 from ..compiling import compiled
 from ..deadline import NO_DEADLINE, Deadline
 from ..margin import DualProblem
@@ -39,7 +39,6 @@ INNER_TOL_SHARE = 0.1  # of the gap that is left: the accuracy of the small prob
 # Of the largest violation: variables that are as close to one take part in the small problem. On 26 classes of 2000
 # rows 0.03 takes two thirds of the time of 1, with more rounds of fewer variables.
 MARGIN = 0.03
-MAX_SHARE = 0.7  # of the rows of a kernel matrix, above which the small problem uses it as it is
 MAX_STALLS = 10  # rounds in a row without progress, after which rounding is to blame ...
 NOISE = 1e-10  # ... if the gap is within this of the sizes of what it is made of ...
 PATIENCE = 10  # ... or the stalls are so many times as many
@@ -57,13 +56,8 @@ class DenseKernel:
         return self.K @ X
 
     def gram(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a kernel matrix of some sorted rows at least, and where they are in it."""
-        if len(rows) > MAX_SHARE * len(self.K):
-            return self.K, rows
-        out = np.empty((len(rows), len(rows)), self.K.dtype)
-        gather(self.K, rows, out)
-        mirror(out)
-        return out, np.arange(len(rows))
+        """Return a kernel matrix of some sorted rows at least, and where they are in it; nothing is copied."""
+        return self.K, rows
 
 
 class FeatureKernel:
@@ -79,7 +73,8 @@ class FeatureKernel:
 
     def gram(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return a kernel matrix of some sorted rows, and where they are in it."""
-        return self.Z[rows] @ self.Z[rows].T, np.arange(len(rows))
+        Z = self.Z[rows]  # one array, so that half of the products is computed
+        return Z @ Z.T, np.arange(len(rows))
 
 
 Kernel = DenseKernel | FeatureKernel
@@ -225,21 +220,21 @@ class _Search:
         """Minimise over the active variables, the others fixed; update ``x`` in place."""
         here, places = np.unique(self.rows[active], return_inverse=True)
         K, index = self.kernel.gram(here)
-        moving = np.zeros(len(K))
-        moving[index] = np.bincount(places, weights=self.x[active], minlength=len(here))
-        fixed = self.gradient[active] - (K @ moving)[index[places]]
-        value = 0.5 * float(self.x[active] @ (self.gradient[active] + fixed))
+        x, lower, upper = self.x[active], self.problem.lower[active], self.problem.upper[active]
+        # In terms of moves from here the gradient is the linear term: no product with the kernel is needed.
         result = smo.solve(
             K,
-            fixed,
-            self.problem.lower[active],
-            self.problem.upper[active],
+            self.gradient[active],
+            lower - x,
+            upper - x,
             total=None,
             index=index[places],
-            start=self.x[active],
-            tol=min(0.1, INNER_TOL_SHARE * self.gap / max(abs(value), TINY)),
+            constant=self.objective,
+            tol=min(0.1, INNER_TOL_SHARE * self.gap / max(abs(self.objective), TINY)),
         )
-        self.x[active] = result.x
+        moved = np.clip(x + result.x, lower, upper)
+        moved = np.where(result.x == lower - x, lower, np.where(result.x == upper - x, upper, moved))
+        self.x[active] = moved
         if result.certificate.kind != "duality gap" and isinstance(self.kernel, DenseKernel):
             problem = self.problem
             self.indefinite = smo.solve(
