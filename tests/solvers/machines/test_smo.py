@@ -63,22 +63,6 @@ def enumerate_active_sets(K, linear, lower, upper, constraints, sums):
     return best, best_x
 
 
-def test_in_terms_of_moves_from_a_point_the_problem_is_the_same():
-    X, y = points(20)
-    K = rbf_kernel(X)
-    linear, lower, upper = svm(y, 2.0)
-    whole = solve(K, linear, lower, upper, total=None, tol=1e-9)
-    x = np.clip(np.random.default_rng(0).normal(size=len(y)), lower, upper)
-    value = objective(K, linear, x)
-    moved = solve(K, K @ x + linear, lower - x, upper - x, total=None, constant=value, tol=1e-9)
-    assert moved.objective == pytest.approx(whole.objective, rel=1e-8)
-    assert objective(K, linear, x + moved.x) == pytest.approx(moved.objective, rel=1e-8)
-    # the accuracy is relative to the whole objective, not to what is gained
-    again = solve(K, K @ whole.x + linear, lower - whole.x, upper - whole.x, total=None, constant=whole.objective)
-    assert again.n_iter == 0
-    assert again.certificate.gap <= 1e-9 * abs(whole.objective) * 1.001
-
-
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 def test_a_classifier_has_the_objective_and_offset_of_libsvm(seed, C):

@@ -212,7 +212,7 @@ class WeightedSVM:
         Returns the products of the combined kernel with the duals, too, where the machines tell them at all points.
         """
         results = solve_boxes(
-            FeatureKernel(K) if self.low_rank else DenseKernel(K),
+            self.stack.made_of_features(K, FeatureKernel) if self.low_rank else DenseKernel(K),
             self.problems,
             starts=start,
             products=start_products,
