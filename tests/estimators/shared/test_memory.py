@@ -177,6 +177,7 @@ def test_what_kernels_share_is_counted_once():
 def test_matrices_grow_with_the_square_of_the_rows_and_features_do_not():
     assert stack_bytes(10_000, [None, None], "float32", by_features=True) == (2 * 4 + 24) * 1e8
     assert stack_bytes(10_000, [100, 50], "float32", by_features=True) == (4 + 8) * 150 * 1e4
+    assert stack_bytes(8000, [100, 50], "float32", by_features=True) == (4 + 8) * 150 * 8e3 + 8 * 64e6  # one matrix
     assert stack_bytes(10_000, [100, 50], "float32", by_features=False) == 4 * 150 * 1e4 + 24e8
     assert graph_bytes(2_000_000, 10, 7) < 2.1 * graph_bytes(1_000_000, 10, 7)
 

@@ -15,6 +15,7 @@ from kernelweave import (
     TSVMClassifier,
     TSVMMKLClassifier,
 )
+from kernelweave.estimators.shared import transduction
 from kernelweave.solvers.result import FitState, Status
 
 PAIR = [RBF(), Linear()]
@@ -171,3 +172,18 @@ def test_kernels_that_are_none_are_refused(make):
         make(FromCallable(lambda A, B: A @ np.triu(np.ones((3, 3))) @ B.T)).fit(X0, Y0)
     with pytest.raises(TypeError, match="kernel"):
         make("rbf").fit(X0, Y0)
+
+
+# Limits
+
+
+def test_many_classes_without_time_are_refused_before_their_kernels_are_stacked(monkeypatch):
+    X, y, _ = blobs(3, n_classes=3)
+    models = [TSVMClassifier(max_time=1e-9), TSVMMKLClassifier(PAIR, max_time=1e-9)]
+    own = TSVMMKLClassifier(PAIR, share_weights=False, class_prior=None, max_time=1e-9)
+    with pytest.warns(match="max_time"):
+        assert own.fit(X, y).status_ is Status.MAX_TIME  # of each machine alone the first is trained
+    monkeypatch.setattr(transduction, "stack_kernels", None)
+    for model in models:
+        with pytest.raises(ValueError, match="before all of 3 machines were trained: nothing can be predicted yet"):
+            model.fit(X, y)

@@ -98,6 +98,21 @@ def test_a_tolerance_below_rounding_ends():
     assert found.status in (Status.PRECISION, Status.CONVERGED)
 
 
+def test_in_terms_of_moves_the_problem_of_smo_is_the_same_with_its_value_as_constant():
+    Z, linear, lower, upper, rows = problem(5)
+    K = Z @ Z.T
+    whole = smo.solve(K, linear, lower, upper, total=None, index=rows, tol=1e-9)
+    x = np.clip(np.random.default_rng(0).normal(size=len(rows)), lower, upper)
+    gradient = K[np.ix_(rows, rows)] @ x + linear
+    options = {"total": None, "index": rows, "constant": 0.5 * x @ (gradient + linear)}
+    moved = smo.solve(K, gradient, lower - x, upper - x, tol=1e-9, **options)
+    assert moved.objective == pytest.approx(whole.objective, rel=1e-8)
+    # accuracy is relative to the whole objective, not to what is gained
+    options["constant"] = whole.objective
+    again = smo.solve(K, whole.gradient, lower - whole.x, upper - whole.x, tol=1e-3, **options)
+    assert again.n_iter == 0
+
+
 # Several problems
 
 
@@ -147,6 +162,30 @@ def test_what_is_at_its_optimum_costs_no_product_where_that_is_known():
     again = solve_boxes(kernel, problems, starts=starts, products=moved, tol=1e-7)
     assert 0 < again[2].n_iter <= kernel.n_vectors <= again[2].n_iter + 1  # one more where the start is not zero
     assert again[2].objective == pytest.approx(first[2].objective, rel=1e-6)
+
+
+def test_features_form_the_matrix_once_as_many_entries_were_asked_for(monkeypatch):
+    Z, problems = several(6)
+    kernel = FeatureKernel(Z)
+    kernel.note(len(Z) ** 2 - 1)
+    assert kernel.K is None
+    kernel.note(1)
+    np.testing.assert_allclose(kernel.K, Z @ Z.T, atol=1e-12)
+    monkeypatch.setattr(box_programs, "MAX_DENSE_VARIABLES", 1)  # no sweeps: it is there
+    monkeypatch.setattr(box_programs, "_sweep", None)
+    for p, result in zip(problems, solve_boxes(kernel, problems, tol=1e-8), strict=True):
+        oracle = smo.solve(Z @ Z.T, p.linear, p.lower, p.upper, total=None, index=p.rows, tol=1e-10)
+        assert result.objective == pytest.approx(oracle.objective, rel=1e-7)
+        assert result.certificate.gap == pytest.approx(gap(Z, p.linear, p.lower, p.upper, p.rows, result.x), abs=1e-9)
+
+
+def test_features_form_no_matrix_that_is_too_large(monkeypatch):
+    monkeypatch.setattr(box_programs, "MAX_KEPT_ENTRIES", 80**2 - 1)
+    Z, problems = several(6)
+    kernel = FeatureKernel(Z)
+    solve_boxes(kernel, problems, tol=1e-8)
+    assert kernel.n_computed > 80**2
+    assert kernel.K is None
 
 
 def test_a_deadline_leaves_one_step_and_then_says_that_it_is_over():

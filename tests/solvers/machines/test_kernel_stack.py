@@ -135,6 +135,11 @@ def test_features_and_products_of_the_sum_need_no_matrix(monkeypatch):
     assert F.shape == (N, 6)  # a kernel without weight has none
     assert pytest.approx(K) == F @ F.T
     assert stack.features(weights.copy()) is F
-    assert stack.features(weights[::-1].copy()).shape == (N, 5)
+    made = stack.made_of_features(F, np.square)
+    np.testing.assert_array_equal(made, F**2)
+    assert stack.made_of_features(stack.features(weights), np.square) is made
+    others = stack.features(weights[::-1].copy())
+    assert others.shape == (N, 5)
+    np.testing.assert_array_equal(stack.made_of_features(others, np.square), others**2)
     assert stack.combined_product(weights, X) == pytest.approx(K @ X)
     assert not KernelStack([Factor(factors[0]), K]).is_low_rank

@@ -46,6 +46,17 @@ def test_the_value_is_the_sum_of_those_of_the_machines():
     assert svm.n_solves == 1
 
 
+def test_boxes_over_all_points_tell_the_products_of_the_combined_kernel():
+    svm, some = machines(), np.arange(1, 30)
+    boxes = [DualProblem(p.linear, p.lower, p.upper, total=None) for p in svm.problems]
+    value = WeightedSVM(svm.stack, boxes).solve(WEIGHTS, 1e-8)
+    products = svm.stack.combine(WEIGHTS) @ np.array(value.duals).T
+    np.testing.assert_allclose(value.fitted, products, atol=1e-12)
+    few = [DualProblem(p.linear[some], p.lower[some], p.upper[some], None, some) for p in boxes]
+    assert WeightedSVM(svm.stack, few).solve(WEIGHTS, 1e-8).fitted is None  # nothing is known of the first point
+    assert svm.solve(WEIGHTS, 1e-8).fitted is None  # machines with an offset
+
+
 @pytest.mark.parametrize("ridge", [0.0, 0.5])
 @pytest.mark.parametrize("tol", [1e-1, 1e-2, 1e-4])
 @pytest.mark.parametrize("C", [2.0, np.inf])

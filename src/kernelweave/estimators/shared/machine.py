@@ -329,7 +329,15 @@ def train_with_equal_weights(
     certificate = Certificate(value.inner_gap, objective, "duality gap" if value.proven else "stationarity")
     status = Status.CONVERGED if certificate.relative <= tol else Status.PRECISION
     return WeightsResult(
-        weights, objective, certificate, status, 1, duals=value.duals, multipliers=value.multipliers, n_solves=1
+        weights,
+        objective,
+        certificate,
+        status,
+        1,
+        duals=value.duals,
+        multipliers=value.multipliers,
+        n_solves=1,
+        products=value.fitted,
     )
 
 

@@ -25,6 +25,7 @@ from ...kernels.library import KernelLibrary
 from ...kernels.manifold import MAX_PAIRED_ROWS, ManifoldKernel, count_landmarks
 from ...kernels.pointwise import Linear
 from ...kernels.wrappers import OnColumns, Preprocessed
+from ...solvers.machines.box_programs import MAX_KEPT_ENTRIES
 from ...solvers.machines.kernel_stack import MAX_DENSE_POINTS
 from .sample import Sample
 
@@ -310,11 +311,14 @@ def stack_bytes(n_rows: int, ranks: Sequence[int | None], dtype: str, *, by_feat
     dtype : str
         In which they are kept.
     by_features : bool
-        Whether no matrix of all rows is formed where kernels are given by features.
+        Whether no matrix of many rows is formed where kernels are given by features.
     """
     n_values = sum(n_rows * float(n_rows if rank is None else rank) for rank in ranks)
     low_rank = by_features and n_rows > MAX_DENSE_POINTS and None not in ranks
-    return n_values * np.dtype(dtype).itemsize + (FLOAT * n_values if low_rank else 3 * FLOAT * float(n_rows) ** 2)
+    kept = n_values * np.dtype(dtype).itemsize
+    if not low_rank:
+        return kept + 3 * FLOAT * float(n_rows) ** 2
+    return kept + FLOAT * (n_values + (float(n_rows) ** 2 if n_rows**2 <= MAX_KEPT_ENTRIES else 0.0))
 
 
 def binding_bytes(recipes: Iterable[Kernel], n_rows: int, n_features: int) -> float:

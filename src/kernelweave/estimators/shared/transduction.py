@@ -138,7 +138,9 @@ def fit_transduction(
     machine, known = options.machine, sample.partition
     by_features = options.class_prior is not None
     require_stack_memory(machine.owner, bound, sample.n_rows, machine.dtype, MEMORY_ADVICE, by_features=by_features)
+    require_time(machine, known)
     stacked = stack_kernels(bound, sample.share, owner=machine.owner, scale=machine.scale, dtype=machine.dtype)
+    require_time(machine, known)
     train = partial(train_machines, stacked, sample.weight, options)
     folds = partial(class_folds, known, int(rng.integers(2**31)))
     warn_without_folds(known, options)
@@ -177,6 +179,12 @@ def fit_transduction(
         objective_path=[path for result in results for path in objectives_by_stage(result)],
         class_prior=find_shares(stacked, sample.weight, options, known, setting) if balanced else None,
     )
+
+
+def require_time(machine: MachineOptions, known: Partition) -> None:
+    """Refuse at once what would be refused later: there is time for the first machine in any case, not for all."""
+    if known.n_classes > 2 and not machine.has_own_weights:
+        machine.deadline.check(f"all of {known.n_classes} machines were trained")
 
 
 def choose_setting(

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from ...loops.compiling import compiled
-from ..compiled_loops import Array, gather, mirror
+from ..compiled_loops import Array
 from ..deadline import NO_DEADLINE, Deadline
 from ..margin import DualProblem
 from ..result import Certificate, Status
@@ -33,13 +33,13 @@ from . import smo
 from .smo import MachineResult
 
 MAX_DENSE_VARIABLES = 3000  # variables: up to so many, a kernel matrix is formed
+MAX_KEPT_ENTRIES = 2**26  # of a kernel matrix that is formed of features for good: 8192 points, 0.5 GB
 N_SWEEPS = 5  # in a row, before the gradient of all variables is looked at again
 MAX_ROUNDS = 10_000
 INNER_TOL_SHARE = 0.1  # of the gap that is left: the accuracy of the small problem
 # Of the largest violation: variables that are as close to one take part in the small problem. On 26 classes of 2000
 # rows 0.03 takes two thirds of the time of 1, with more rounds of fewer variables.
 MARGIN = 0.03
-MAX_SHARE = 0.7  # of the rows of a kernel matrix, above which the small problem uses it as it is
 MAX_STALLS = 10  # rounds in a row without progress, after which rounding is to blame ...
 NOISE = 1e-10  # ... if the gap is within this of the sizes of what it is made of ...
 PATIENCE = 10  # ... or the stalls are so many times as many
@@ -60,29 +60,45 @@ class DenseKernel:
         return self.K @ X
 
     def gram(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a kernel matrix of some sorted rows at least, and where they are in it."""
-        if len(rows) > MAX_SHARE * len(self.K):
-            return self.K, rows
-        out = np.empty((len(rows), len(rows)), self.K.dtype)
-        gather(self.K, rows, out)
-        mirror(out)
-        return out, np.arange(len(rows))
+        """Return a kernel matrix of some sorted rows at least, and where they are in it; nothing is copied."""
+        return self.K, rows
+
+    def note(self, n_entries: int) -> None:
+        """Take note of how many entries a round has asked for; they are all there."""
 
 
 class FeatureKernel:
-    """A kernel that is given by features of shape (n_points, n_features)."""
+    """A kernel that is given by features of shape (n_points, n_features).
+
+    The matrix of all points is formed once as many entries were asked for as it has, if it is small enough: so entries
+    cost at most twice what they would, had it been known from the start how many would be needed.
+    """
 
     def __init__(self, Z: np.ndarray):
         self.Z = np.ascontiguousarray(Z, dtype=float)
         self.squares = np.einsum("ij,ij->i", self.Z, self.Z)
+        self.K: np.ndarray | None = None
+        self.n_computed = 0
 
     def products(self, X: np.ndarray) -> np.ndarray:
         """Return the products with the columns of ``X``, shape (n_points, n_vectors)."""
         return self.Z @ (self.Z.T @ X)
 
     def gram(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return a kernel matrix of some sorted rows, and where they are in it."""
-        return self.Z[rows] @ self.Z[rows].T, np.arange(len(rows))
+        """Return a kernel matrix of some sorted rows at least, and where they are in it."""
+        if self.K is not None:
+            return self.K, rows
+        Z = self.Z[rows]  # one array, so that half of the products is computed
+        return Z @ Z.T, np.arange(len(rows))
+
+    def note(self, n_entries: int) -> None:
+        """Take note of how many entries a round has asked for, and form the matrix where that pays.
+
+        Between rounds, so that results do not depend on which problem of a round is first.
+        """
+        self.n_computed += n_entries
+        if self.K is None and len(self.Z) ** 2 <= min(self.n_computed, MAX_KEPT_ENTRIES):
+            self.K = self.Z @ self.Z.T
 
 
 Kernel = DenseKernel | FeatureKernel
@@ -161,6 +177,7 @@ def solve_boxes(
                 searches[c].step(n_round, tol)
 
             list(run(step, stale))
+            kernel.note(sum(searches[c].n_entries for c in stale))
     return [search.result() for search in searches]
 
 
@@ -179,6 +196,7 @@ class _Search:
         self.by_row = np.argsort(self.rows, kind="stable")  # variables of a row follow each other: it is read once
         self.best, self.n_stalls, self.n_rounds = np.inf, 0, -1  # the first look is at the start
         self.highest = np.inf
+        self.n_entries = 0  # of the kernel, that the last step asked for
         self.status: Status | None = None
         self.indefinite: MachineResult | None = None
 
@@ -218,7 +236,8 @@ class _Search:
         )
         near = violation > -MARGIN * max(0.0, float(violation.max()))
         active = self.by_row[(near & (problem.lower < problem.upper))[self.by_row]]
-        if isinstance(self.kernel, FeatureKernel) and len(active) > MAX_DENSE_VARIABLES:
+        self.n_entries = 0
+        if self.kernel.K is None and len(active) > MAX_DENSE_VARIABLES:
             if n_round % 2 == 0:
                 Z, squares = self.kernel.Z, self.kernel.squares[self.rows]
                 v = self.by_rows(len(Z)) @ Z
@@ -232,21 +251,22 @@ class _Search:
         """Minimise over the active variables, the others fixed; update ``x`` in place."""
         here, places = np.unique(self.rows[active], return_inverse=True)
         K, index = self.kernel.gram(here)
-        moving = np.zeros(len(K))
-        moving[index] = np.bincount(places, weights=self.x[active], minlength=len(here))
-        fixed = self.gradient[active] - (K @ moving)[index[places]]
-        value = 0.5 * float(self.x[active] @ (self.gradient[active] + fixed))
+        self.n_entries = len(here) ** 2
+        x, lower, upper = self.x[active], self.problem.lower[active], self.problem.upper[active]
+        # In terms of moves from here the gradient is the linear term: no product with the kernel is needed.
         result = smo.solve(
             K,
-            fixed,
-            self.problem.lower[active],
-            self.problem.upper[active],
+            self.gradient[active],
+            lower - x,
+            upper - x,
             total=None,
             index=index[places],
-            start=self.x[active],
-            tol=min(0.1, INNER_TOL_SHARE * self.gap / max(abs(value), TINY)),
+            constant=self.objective,
+            tol=min(0.1, INNER_TOL_SHARE * self.gap / max(abs(self.objective), TINY)),
         )
-        self.x[active] = result.x
+        moved = np.clip(x + result.x, lower, upper)
+        moved = np.where(result.x == lower - x, lower, np.where(result.x == upper - x, upper, moved))
+        self.x[active] = moved
         if result.certificate.kind != "duality gap" and isinstance(self.kernel, DenseKernel):
             problem = self.problem
             self.indefinite = smo.solve(

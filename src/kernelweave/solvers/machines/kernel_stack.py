@@ -9,9 +9,9 @@ Nothing of the size of the stack is formed, and no kernel is copied.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -39,6 +39,7 @@ class Factor:
     Z: np.ndarray
 
 
+T = TypeVar("T")
 Member: TypeAlias = np.ndarray | Factor | Diagonal
 
 
@@ -64,6 +65,7 @@ class KernelStack:
         self._dense = {k: K.T if K.flags.f_contiguous else K for k, K in dense}  # the rows of a symmetric K
         self._sum: np.ndarray | None = None
         self._features: np.ndarray | None = None
+        self._made: tuple[np.ndarray, Any] | None = None
         self._summed = np.empty(0)  # the weights and the ridge of the sum, or the weights of the features
 
     def __len__(self) -> int:
@@ -139,7 +141,7 @@ class KernelStack:
         A call with other weights forgets it; one with the same, and the same type, gives it back.
         """
         if self._features is None or self._features.dtype != dtype or not np.array_equal(weights, self._summed):
-            self._features = None  # so that there is one at a time
+            self._features = self._made = None  # so that there is one at a time
             factors = np.sqrt(weights / self.scales)
             active = [(factor, _get_entries(self.members[k])) for k, factor in enumerate(factors) if factor > 0.0]
             self._features = np.empty((self.n_points, sum(Z.shape[1] for _, Z in active)), dtype)
@@ -149,6 +151,13 @@ class KernelStack:
                 start += Z.shape[1]
             self._summed = weights.copy()
         return self._features
+
+    def made_of_features(self, F: np.ndarray, make: Callable[[np.ndarray], T]) -> T:
+        """Return what is made of the features that :meth:`features` gave last, made once as long as they are kept."""
+        if self._made is None or self._made[0] is not F:
+            self._made = (F, make(F))
+        made: T = self._made[1]
+        return made
 
     def combined_product(self, weights: np.ndarray, X: np.ndarray) -> np.ndarray:
         """Return the product of the weighted sum of scaled kernels with ``X`` of shape (n_points, n_vectors)."""

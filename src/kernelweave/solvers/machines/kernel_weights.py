@@ -64,12 +64,15 @@ class WeightsResult(SolverResult):
         The quadratic forms q; None where no weights were learned.
     n_solves : int
         How often each machine was trained on all points.
+    products : ndarray of shape (n_points, n_problems), optional
+        The products of the weighted sum of kernels with the duals, where they are known.
     """
 
     duals: list[np.ndarray]
     multipliers: list[float]
     forms: np.ndarray | None = None
     n_solves: int
+    products: np.ndarray | None = None
 
 
 def solve_kernel_weights(
@@ -170,6 +173,7 @@ def solve_kernel_weights(
         multipliers=best.multipliers,
         forms=best.forms,
         n_solves=machines.n_solves,
+        products=best.fitted,
     )
 
 

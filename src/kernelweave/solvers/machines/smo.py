@@ -93,6 +93,7 @@ def solve(
     groups: np.ndarray | None = None,
     index: np.ndarray | None = None,
     start: np.ndarray | None = None,
+    constant: float = 0.0,
     tol: float = 1e-3,
     max_iter: int | None = None,
 ) -> MachineResult:
@@ -111,6 +112,8 @@ def solve(
         The row of ``K`` of each variable; variables may share a row. By default, variables are rows.
     start : ndarray of shape (n_variables,), optional
         Where to start; clipped to the box, then moved to the total. Needed if there are groups.
+    constant : float
+        Part of the objective: its value at zero.
     tol : float
         Stop when the duality gap is at most ``tol`` times the absolute objective; where a step meets negative curvature
         or the box is unbounded, when the violation is at most ``tol`` times the largest entry of the gradient.
@@ -138,16 +141,14 @@ def solve(
     if np.any(lower > upper):
         raise ValueError(f"{np.count_nonzero(lower > upper)} lower bounds are above their upper bounds.")
     order = np.arange(len(linear)) if groups is None else np.argsort(groups, kind="stable")
-    constant = _find_constant(linear) if groups is None and total == 0.0 else 0.0
-    vectors = np.array(
-        [linear - constant, lower, upper, np.zeros(len(linear)) if start is None else start], dtype=float
-    )
+    level = _find_constant(linear) if groups is None and total == 0.0 else 0.0
+    vectors = np.array([linear - level, lower, upper, np.zeros(len(linear)) if start is None else start], dtype=float)
     problem, x = _prepare(K, vectors.take(order, axis=1), total, groups, (order if index is None else index[order]))
-    descent = _Descent(problem, x, tol)
+    descent = _Descent(problem, x, tol, constant)
     status = descent.run(max(10**7, 100 * len(x)) if max_iter is None else max_iter)
     back = np.argsort(order)
     kind = "duality gap" if descent.certified else "stationarity"
-    multiplier = float(descent.multiplier[0]) + constant if groups is None else descent.multiplier
+    multiplier = float(descent.multiplier[0]) + level if groups is None else descent.multiplier
     return MachineResult(
         x=descent.x[back],
         objective=descent.objective,
@@ -155,7 +156,7 @@ def solve(
         status=status,
         n_iter=descent.n_iter,
         multiplier=multiplier,
-        gradient=descent.gradient[back] + constant,
+        gradient=descent.gradient[back] + level,
         n_newton=descent.n_newton,
     )
 

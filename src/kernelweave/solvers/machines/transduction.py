@@ -394,7 +394,7 @@ def _make_point(
     duals, multipliers = trained.duals, trained.multipliers
     sums = [np.bincount(p.rows, weights=x, minlength=stack.n_points) for p, x in zip(problems, duals, strict=True)]
     by_rows = np.column_stack(sums)
-    values = stack.combined_product(trained.x, by_rows)
+    values = stack.combined_product(trained.x, by_rows) if trained.products is None else trained.products
     half_norm = 0.5 * float(np.vdot(by_rows, values))
     offsets = [
         -multiplier if machine.mean is None else machine.mean

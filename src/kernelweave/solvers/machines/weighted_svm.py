@@ -60,6 +60,8 @@ class Value:
         Whether the inner gap is a duality gap; False if the combined kernel is indefinite.
     accurate : bool
         Whether the machines reached the accuracy that was asked for.
+    fitted : ndarray of shape (n_points, n_problems), optional
+        The products of the combined kernel with the duals of each machine, where they are known at all points.
     """
 
     machines: WeightedSVM = field(repr=False)
@@ -70,6 +72,7 @@ class Value:
     inner_gap: float
     proven: bool
     accurate: bool
+    fitted: np.ndarray | None = None
 
     @cached_property
     def products(self) -> np.ndarray:
@@ -191,21 +194,25 @@ class WeightedSVM:
             if isinstance(member, Diagonal)
         )
         self.n_solves += 1
+        fitted = None
         if self.are_boxes and not diagonal.any():
-            solved = self._solve_together(K, tol, start, start_products)
+            solved, fitted = self._solve_together(K, tol, start, start_products)
         else:
             solved = self._solve_apart(K, diagonal, tol, start)
         duals, multipliers, values, gaps, proven = (list(column) for column in zip(*solved, strict=True))
         dual, gap = float(sum(values)), float(sum(gaps))
         accurate = gap <= tol * abs(dual)
-        return Value(self, weights, duals, multipliers, dual, gap, all(proven), accurate)
+        return Value(self, weights, duals, multipliers, dual, gap, all(proven), accurate, fitted)
 
     def _solve_together(
         self, K: np.ndarray, tol: float, start: Sequence[np.ndarray] | None, start_products: np.ndarray | None
-    ) -> list[Solved]:
-        """Solve machines without equality; ``K`` is the combined kernel or its features."""
+    ) -> tuple[list[Solved], np.ndarray | None]:
+        """Solve machines without equality; ``K`` is the combined kernel or its features.
+
+        Returns the products of the combined kernel with the duals, too, where the machines tell them at all points.
+        """
         results = solve_boxes(
-            FeatureKernel(K) if self.low_rank else DenseKernel(K),
+            self.stack.made_of_features(K, FeatureKernel) if self.low_rank else DenseKernel(K),
             self.problems,
             starts=start,
             products=start_products,
@@ -213,7 +220,14 @@ class WeightedSVM:
             deadline=self.deadline,
             n_threads=self.n_threads,
         )
-        return [(r.x, 0.0, -r.objective, r.certificate.gap, r.certificate.kind == "duality gap") for r in results]
+        solved = [(r.x, 0.0, -r.objective, r.certificate.gap, r.certificate.kind == "duality gap") for r in results]
+        everywhere = all(np.bincount(p.rows, minlength=self.stack.n_points).all() for p in self.problems)
+        if not everywhere or not all(proven for *_, proven in solved):
+            return solved, None
+        fitted = np.empty((self.stack.n_points, len(self.problems)))
+        for c, (problem, result) in enumerate(zip(self.problems, results, strict=True)):
+            fitted[problem.rows, c] = result.gradient - problem.linear
+        return solved, fitted
 
     def _solve_apart(
         self, K: np.ndarray, diagonal: np.ndarray, tol: float, start: Sequence[np.ndarray] | None
