@@ -5,6 +5,7 @@ import pytest
 from scipy.optimize import linprog
 
 from kernelweave.solvers.columns.interior_lp import (
+    SMALL_WEIGHT,
     DenseLP,
     feasible_start,
     move_inside,
@@ -168,6 +169,18 @@ def test_the_matrix_in_single_precision_is_that_in_double_up_to_rounding(size, t
     # Each entry is a sum of products of entries of two rows, of numbers rounded to 24 bits.
     lengths = np.sqrt(np.diag(exact))
     np.testing.assert_array_less(np.abs(exact - rounded), 1e-5 * np.outer(lengths, lengths))
+
+
+@pytest.mark.parametrize("twice", [False, True])
+@pytest.mark.parametrize("size", [1.0, 1e100])
+@pytest.mark.parametrize("smallest", [1e-60, 1e-3])
+def test_points_of_small_weight_may_be_summed_in_single_precision(smallest, size, twice):
+    lp = program(0, twice=twice)
+    weights = size * np.geomspace(smallest, 1.0, len(lp.cost))
+    A = dense(lp)
+    # Of products of such weights two factors and the sum are rounded to 24 bits, of the others to 53.
+    rounding = len(weights) * (2.0**-21 * SMALL_WEIGHT + 2.0**-50) * size * np.abs(A).max() ** 2
+    np.testing.assert_allclose(np.tril(lp.gram(weights)), np.tril((A * weights) @ A.T), rtol=0.0, atol=rounding)
 
 
 def test_where_the_matrix_in_single_precision_has_no_factor_that_in_double_is_taken(monkeypatch):
