@@ -105,7 +105,9 @@ def is_rounding(fit, certificate):
     if getattr(fit.model, "nu", None) is None and certificate.objective != 0.0:
         return False
     bound = fit.model.library_.bind(fit.X, np.random.default_rng(0), fit.weight)
-    return certificate.gap <= ROUNDING * np.abs(bound.columns(np.arange(bound.n_columns))).max()
+    largest = np.abs(bound.columns(np.arange(bound.n_columns))).max()
+    is_square = getattr(fit.model, "penalty", None) == "l2"  # the gap is a sum of squares of values
+    return certificate.gap <= ROUNDING * (largest**2 if is_square else largest)
 
 
 def judge_outputs(fit):

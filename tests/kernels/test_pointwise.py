@@ -404,10 +404,14 @@ def test_logarithms_do_not_underflow(X, X_new):
 
 
 @pytest.mark.filterwarnings("error")
-def test_logarithms_that_single_precision_does_not_hold_are_its_smallest_number(X):
-    bound = bound_to(RBF(1e90), X.astype(np.float32))
+@pytest.mark.parametrize("dtype, gamma", [(np.float32, 1e90), (np.float64, 1e306)])
+def test_logarithms_that_a_precision_does_not_hold_are_its_smallest_number(dtype, gamma, X):
+    rows = (1e3 * X).astype(dtype)
+    bound = bound_to(RBF(gamma), rows)
     assert not bound.block(WHOLE, WHOLE)[cdist(X, X) > 0.0].any()
-    assert np.isfinite(bound.log_against(X.astype(np.float32))).all()
+    found = bound.log_against(rows)
+    assert np.isfinite(found).all()
+    assert found.min() == np.finfo(dtype).min
 
 
 @every_formula

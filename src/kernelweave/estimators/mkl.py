@@ -470,6 +470,8 @@ class MKLRegressor(KernelRegressor):
         )
         bound, known = keep_labeled(everywhere, sample)
         problem = number_problem(known, self.epsilon)
+        if squared:
+            problem.require_squares(options.owner)
         fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
         transduction = transduce_numbers(outputs_at_given(fit.machine.expansion, everywhere, sample), sample)
         return self._keep(sample, library, fit, fit.machine, transduction_=transduction)

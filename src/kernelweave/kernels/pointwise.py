@@ -294,8 +294,8 @@ class RBF(PointwiseKernel):
         pair = extend_rows(A, B) if self.keeps_single and min(A.shape[0], B.shape[0]) else None
         if pair is not None:
             return exponents_by_strips(*pair, -gamma, dtype, is_log=is_log)
-        values = np.multiply(squared_distances(A, B), -gamma)
-        values = values if dtype == np.float64 else np.maximum(values, np.finfo(dtype).min).astype(dtype)  # not -inf
+        with np.errstate(over="ignore"):  # not -inf, whose differences are no numbers
+            values = np.maximum(squared_distances(A, B) * -gamma, np.finfo(dtype).min).astype(dtype, copy=False)
         return values if is_log else np.exp(values, out=values)
 
     @property

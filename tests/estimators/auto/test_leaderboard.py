@@ -59,6 +59,8 @@ def test_a_mean_has_the_usual_standard_error():
     assert mean == pytest.approx(values.mean())
     assert standard_error == pytest.approx(values.std(ddof=1) / np.sqrt(30))
     assert weighted_mean(np.array([3.0]), np.ones(1)) == (3.0, 0.0)
+    large = weighted_mean(1e200 * values, np.ones(30))  # whose squares overflow
+    np.testing.assert_allclose(large, (1e200 * mean, 1e200 * standard_error))
 
 
 def test_the_error_of_numbers_is_the_root_of_the_mean_square():

@@ -1,11 +1,13 @@
 import numpy as np
 import pytest
 
+from kernelweave import RBF, MKLRegressor
 from kernelweave.estimators.shared.problems import EPSILON_SHARE, NumberProblem, class_problem, number_problem
 from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition, partition_targets
 
 X = np.arange(8.0)[:, None]
+SQUARED = "squared_epsilon_insensitive"
 
 
 def test_margins_are_those_of_the_rows_that_are_kept_and_losses_those_of_the_others():
@@ -72,3 +74,21 @@ def test_numbers_of_several_outputs_have_a_zone_each():
     problem = number_problem(read_as_given(Rows(X), partition_targets(y, several=True)), "auto")
     np.testing.assert_allclose(problem.epsilon, [EPSILON_SHARE * np.arange(8).std(), 0.0])
     np.testing.assert_allclose(problem.cost_unit, [np.arange(8).std(), 1.0])
+
+
+def test_numbers_whose_squares_overflow_are_refused_where_errors_are_squared():
+    for size in (1.0, 1e60):
+        number_problem(read_as_given(Rows(X), partition_targets(size * np.arange(8.0))), 0.0).require_squares("Model")
+    y = 1e100 * np.arange(8.0)
+    for model in (MKLRegressor(loss=SQUARED), MKLRegressor(C=1.0, loss=SQUARED)):
+        with pytest.raises(ValueError, match=r"MKLRegressor squares errors, .* differ by 3.5e.100, .*Divide y"):
+            model.fit(X, y)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("size", [1e-60, 1e-30, 1e30, 1e60])
+def test_squared_errors_of_numbers_of_any_size_have_a_finite_objective(size):
+    y = size * np.arange(8.0)
+    model = MKLRegressor([RBF(1.0)], loss=SQUARED, epsilon=0.0, C=1.0).fit(X, y)
+    assert np.isfinite(model.objective_)
+    assert model.certificate_.relative <= model.tol

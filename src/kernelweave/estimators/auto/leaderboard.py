@@ -161,7 +161,9 @@ def weighted_mean(values: np.ndarray, weight: np.ndarray) -> tuple[float, float]
     share = weight / weight.sum()
     mean = float(share @ values)
     n_effective = 1.0 / float(share @ share)
-    deviation = np.sqrt(float(share @ np.square(values - mean)))
+    distances = values - mean
+    unit = max(float(np.abs(distances).max()), np.finfo(float).tiny)  # squares of large errors may overflow
+    deviation = unit * np.sqrt(float(share @ np.square(distances / unit)))
     return mean, deviation / np.sqrt(max(n_effective - 1.0, 1.0))
 
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ...kernels.base import ALL
 from ...parameters import NON_NEGATIVE, one_of
 from ...solvers.margin import MarginRows, classification_rows, regression_rows
 from .outputs import choose_classes
@@ -14,6 +15,7 @@ from .sample import Sample, class_weights
 from .target import weighted_deviation
 
 EPSILON = NON_NEGATIVE | one_of("auto")
+MAX_SQUARED = 1e70  # numbers whose squares can be multiplied by the square of a cost that is a multiple of them
 EPSILON_SHARE = 0.1  # of the deviation of the targets: errors that cost nothing, by default
 
 
@@ -94,6 +96,15 @@ class NumberProblem:
     def constant(self, kept: np.ndarray | slice) -> float:
         """Return a constant function with a finite loss, which bounds the duals where losses are squared."""
         return float(np.median(self.targets[kept]))
+
+    def require_squares(self, owner: str) -> None:
+        """Refuse numbers whose squares are too large to be added up and multiplied by costs."""
+        largest = float(np.abs(self.targets - self.constant(ALL)).max())
+        if largest > MAX_SQUARED:
+            raise ValueError(
+                f"{owner} squares errors, and y holds numbers that differ by {largest:.3g}, whose squares are too "
+                "large to compute with. Divide y by a power of ten."
+            )
 
     def losses(self, values: np.ndarray, held: np.ndarray) -> np.ndarray:
         """Return the mean squared errors at some labelled rows, in units of the variance of each output."""
