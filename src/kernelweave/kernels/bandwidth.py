@@ -262,7 +262,8 @@ def inner_products(A: Any, B: Any) -> np.ndarray:
     """
     dtype = np.result_type(A.dtype, B.dtype, np.float32)
     A, B = A.astype(np.float64, copy=False), B.astype(np.float64, copy=False)
-    return np.asarray(safe_sparse_dot(A, B.T, dense_output=True)).astype(dtype, copy=False)
+    with np.errstate(over="ignore"):  # what is infinite then is refused where it matters
+        return np.asarray(safe_sparse_dot(A, B.T, dense_output=True)).astype(dtype, copy=False)
 
 
 def _measure_columns(X: Any, sample_weight: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -133,7 +133,8 @@ def solve_harmonic(
     certificate = Certificate(float(distance.max(initial=0.0) * size.max()), float(size.max()), "KKT residual")
     x = np.zeros((W.shape[0], len(size)))
     x[labeled], x[rows] = given, values
-    energy = max(0.0, float(size**2 @ np.einsum("ic,ic->c", x, _laplacian_product(W, x))))
+    with np.errstate(over="ignore"):  # infinite where numbers and weights are huge
+        energy = max(0.0, float(size**2 @ np.einsum("ic,ic->c", x, _laplacian_product(W, x))))
     x = middle + size * x
     x[labeled], x[~reached] = Y, fallback
     return HarmonicResult(x, energy, certificate, status, n_iter, unreached=np.flatnonzero(~reached), error=error)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from kernelweave import HarmonicRegressor, Linear
 from kernelweave.estimators.shared.harmonic import SpreadingOptions, distributions, join_rows, spread_values
 from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition
@@ -28,6 +29,13 @@ def test_values_go_over_from_one_end_to_the_other():
     assert fit.status is Status.CONVERGED
     assert np.all(np.diff(fit.harmonic[:, 1]) >= -1e-9)
     np.testing.assert_allclose(fit.harmonic.sum(axis=1), 1.0)
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_energy_beyond_double_precision_is_one_sentence():
+    X, y = 1e130 * np.arange(1.0, 9.0)[:, None], np.array([1e40, 0.0, *[np.nan] * 6])
+    with pytest.raises(ValueError, match=r"HarmonicRegressor: the energy, .* 1e\+40, is too large .* Divide y"):
+        HarmonicRegressor(kernel=Linear()).fit(X, y)
 
 
 def test_a_graph_for_which_there_was_no_time_is_an_error():

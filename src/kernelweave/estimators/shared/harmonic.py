@@ -128,6 +128,12 @@ def spread_values(graph: Graph, labeled: np.ndarray, values: np.ndarray, options
         max_iter=options.max_iter,
         deadline=options.deadline,
     )
+    if not np.isfinite(result.objective):
+        raise ValueError(
+            f"{options.owner}: the energy, edge weights up to {abs(graph.W).max():.3g} times squares of differences up "
+            f"to {np.ptp(values, axis=0).max():.3g}, is too large to compute with. Divide y or the kernel by a power "
+            "of ten."
+        )
     if options.verbose:
         announce(f"{options.owner}: {result.n_iter} steps of conjugate gradients, largest error {result.error:.1e}")
     if result.status in REMEDIES:
