@@ -14,13 +14,15 @@ from kernelweave.solvers.result import Status
 WEIGHTS = np.array([0.5, 0.2, 0.3])
 
 
-def machines(seed=0, C=2.0, total=0.0, n=40, ridge=0.0):
+def machines(seed=0, C=2.0, total=0.0, n=40, ridge=0.0, last=1.0):
+    """A machine on three kernels, the last one times a factor."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 3))
     y = np.where(X[:, 0] + 0.5 * rng.normal(size=n) > 0, 1.0, -1.0)
     ends = np.where(y > 0, C, -C)
     problem = DualProblem(-y, np.minimum(0.0, ends), np.maximum(0.0, ends), total=total)
-    return WeightedSVM(KernelStack([rbf_kernel(X, gamma=g) for g in (0.1, 0.5, 2.0)]), [problem], ridge)
+    kernels = [rbf_kernel(X, gamma=0.1), rbf_kernel(X, gamma=0.5), last * rbf_kernel(X, gamma=2.0)]
+    return WeightedSVM(KernelStack(kernels), [problem], ridge)
 
 
 @pytest.mark.parametrize("total", [0.0, None])
@@ -75,6 +77,15 @@ def test_a_step_that_does_not_descend_gives_way_to_the_gradient_and_is_recorded(
     assert found.status is Status.CONVERGED
     assert found.objective == pytest.approx(best.objective, rel=1e-5)
     assert "projected gradient" in {record["step"] for record in found.history}
+
+
+@pytest.mark.filterwarnings("error")
+def test_where_the_hessian_overflows_the_gradient_takes_over():
+    svm = machines(5, last=1e180)  # which has no weight yet
+    value = svm.solve(np.array([0.5, 0.5, 0.0]), 1e-6)
+    found, name = NewtonStep(svm, lambda value: 1e-6)(value)
+    assert name == "projected gradient"
+    assert found.dual <= value.dual
 
 
 def test_too_long_a_step_is_shortened(monkeypatch):

@@ -43,7 +43,10 @@ class NewtonStep:
 
     def __call__(self, value: Value) -> tuple[Value, str]:
         """Return the next value, and how it was reached."""
-        model = _Model(self.machines, value)
+        with np.errstate(over="ignore", invalid="ignore"):
+            model = _Model(self.machines, value)
+        if not np.isfinite(model.hessian).all():  # squares of forms overflow long before forms do
+            return ProjectedGradientStep(self.machines, self.accuracy)(value)
         step = model.target(self.machines.norm) - value.weights
         slope, length = float(value.gradient @ step), 1.0
         for _ in range(MAX_SHORTENINGS if slope < 0.0 else 0):
