@@ -65,12 +65,14 @@ def many_columns(n=160, n_labeled=20):
 @each_tsvm
 def test_unlabelled_rows_that_help_are_kept(model):
     X, y, truth = many_columns()
-    plain = clone(model).set_params(random_state=1, tol=1e-8).fit(X, y)  # with one seed in eight folds do not tell
-    safe = clone(model).set_params(random_state=1, tol=1e-8, safe=True).fit(X, y)
-    assert safe.status_ is Status.CONVERGED
-    np.testing.assert_allclose(safe.decision_function(X), plain.decision_function(X), atol=1e-3)
+    fits = [clone(model).set_params(random_state=seed, tol=1e-8, safe=True).fit(X, y) for seed in range(6)]
+    kept = [safe for safe in fits if safe.status_ is Status.CONVERGED]
+    assert len(kept) >= 3  # with one seed in eight folds do not tell
+    plain = clone(kept[0]).set_params(safe=False).fit(X, y)
     supervised = clone(model).set_params(C_unlabeled=0.0, class_prior=None).fit(X, y)
-    assert np.mean(safe.transduction_ != truth) < np.mean(supervised.transduction_ != truth)
+    for safe in kept:
+        np.testing.assert_allclose(safe.decision_function(X), plain.decision_function(X), atol=1e-3)
+        assert np.mean(safe.transduction_ != truth) < np.mean(supervised.transduction_ != truth)
 
 
 @each_tsvm
