@@ -45,7 +45,10 @@ def alter_content(path, out, seed):
 def alter_array(draw, node, nodes, parts):
     """Change the values, the type or the shape of an array."""
     name = draw.choice([name for name in parts if name.endswith(".npy")])
-    array = np.load(io.BytesIO(parts[name]))
+    try:
+        array = np.load(io.BytesIO(parts[name]))
+    except ValueError:  # what was altered before is no array any more
+        return
     if array.dtype.kind in "fiu" and array.size:
         flat = array.ravel()
         flat[draw.randrange(flat.size)] = draw.choice([-1, 0, 127, np.nan if array.dtype.kind == "f" else 99])

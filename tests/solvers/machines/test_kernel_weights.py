@@ -423,3 +423,15 @@ def test_all_weights_start_equal_where_fewer_rows_could_mislead():
         assert solve_kernel_weights(stack, [problem]).history[0]["n_active"] == len(stack)
     found = solve_kernel_weights(KernelStack(members, scales), [all_at_the_end], tol=1e-6)
     assert found.duals[0] == pytest.approx(given["upper"], abs=1e-9)
+
+
+@pytest.mark.parametrize("total", [None, 0.0])
+def test_kernels_of_which_rounding_leaves_nothing_end_soon(total):
+    """No machine is as accurate as asked for, whatever the weights: a second look brings nothing."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.normal(size=40) > 0, 1.0, -1.0)
+    problem = DualProblem(-y, np.minimum(0.0, 0.1 * y), np.maximum(0.0, 0.1 * y), total=total)
+    result = solve_kernel_weights(KernelStack([rbf_kernel(X, gamma=0.5), 1e120 * X @ X.T]), [problem], tol=1e-6)
+    assert result.status is Status.PRECISION
+    assert result.n_solves < 40

@@ -44,7 +44,8 @@ NEWTON_LEAVES = 0.1  # of the gap, or less: the next machines are made accurate 
 MAX_MACHINE_TOL = 3e-3  # accuracy of the first machines
 TOL_REDUCTION = 0.1  # times the accuracy of the machines, where a step improves neither J nor the gap
 MIN_TOL_FACTOR = 1e-8  # of the accuracy asked for at first: with stalls at this, rounding is to blame
-MAX_STALLS = 10  # in a row
+MAX_STALLS = 10  # in a row ...
+MAX_INACCURATE_STALLS = 2  # ... and where machines end before they are as accurate as asked for, which is rounding too
 ONE_IN, MIN_SUBSAMPLE_ROWS = 5, 100  # rows, and the least number of them, from which Newton's first weights are learned
 SUBSAMPLE_TOL = 1e-2  # relative gap of these weights: rows that are left out matter more than a smaller one
 SPREAD = 0.1  # share of equal weights in the start of the group-lasso updates, which cannot leave zero
@@ -161,6 +162,7 @@ def solve_kernel_weights(
             accuracy.follow(course.n_stalls)
             value, course.step = step(value)
             value = accuracy.refined(value, course.n_stalls)
+            course.patience = MAX_STALLS if value.accurate else MAX_INACCURATE_STALLS
     except OutOfTimeError:  # in the midst of a step: what came before it counts
         if not course.history:
             course.ends(value.weights, value.objective, value.gap, value, n_solves=machines.n_solves)
