@@ -150,3 +150,13 @@ def test_damaged_notes_of_pandas_are_not_read(tmp_path):
     made = pa.table({"x": pa.array(range(4)), "y": pa.array(["a", None, "b", None])})
     pq.write_table(made.replace_schema_metadata({"pandas": b"{"}), tmp_path / "in.parquet")
     assert list(read_table(tmp_path / "in.parquet").frame()) == ["x", "y"]
+
+
+@pytest.mark.parametrize("name", ["\0", "x\0"])
+def test_a_name_that_numpy_would_cut_is_refused(tmp_path, name):
+    pq.write_table(pa.table({"x": [1, 2], name: [3, 4], "y": ["a", None]}), tmp_path / "in.parquet")
+    with pytest.raises(
+        KernelweaveError, match=r"The name of column 2 of '.*in\.parquet' ends in the character NUL"
+    ) as caught:
+        read_table(tmp_path / "in.parquet")
+    assert caught.value.code is ErrorCode.BAD_NAMES

@@ -56,10 +56,15 @@ class Table(ABC):
 
 
 def check_header(path: Path, names: list[str], n_rows: int) -> None:
-    """Refuse a table with nameless columns, with equal names, or without rows."""
+    """Refuse a table with nameless columns, with names that numpy cuts, with equal names, or without rows."""
     if (nameless := [j for j, name in enumerate(names, 1) if not name.strip()]) and nameless != [1]:  # 1: row labels
         raise KernelweaveError(
             f"Column {nameless[0]} of '{path}' has no name in the header; give it one.", ErrorCode.BAD_NAMES
+        )
+    if cut := [j for j, name in enumerate(names, 1) if name.endswith("\0")]:
+        raise KernelweaveError(
+            f"The name of column {cut[0]} of '{path}' ends in the character NUL, which numpy cuts off; rename it.",
+            ErrorCode.BAD_NAMES,
         )
     if len(set(names)) < len(names):
         twice = next(name for j, name in enumerate(names) if name in names[:j])
