@@ -30,6 +30,7 @@ from kernelweave.errors import ErrorCode
 from kernelweave.papers.runner import plan, read_records
 
 NO_SPACE = EXIT_CODES[ErrorCode.NO_SPACE]
+PAGE = 4096  # bytes that a small disk gives at a time
 
 
 def run(number):
@@ -46,7 +47,7 @@ def limit(rng, folder, largest):
     """Give what a child is to do first, so that files there have little space: a quota, or a disk that is full."""
     n_bytes = int(rng.integers(0, largest))
     if rng.random() < 0.5 and can_mount():
-        size = max(4096, n_bytes)
+        size = max(PAGE, n_bytes)
         mount(folder, size)
         try:
             yield lambda: None, f"a disk of {size} bytes"
@@ -60,9 +61,10 @@ def limit(rng, folder, largest):
 
 
 def mount(folder, size):
-    """Put a small disk in the place of a folder; what was there is copied."""
+    """Put a small disk in the place of a folder; what was there is copied, and leaves so many bytes free."""
     links = {path.name: os.readlink(path) for path in Path(folder).iterdir() if path.is_symlink()}
     files = {path.name: path.read_bytes() for path in Path(folder).iterdir() if not path.is_symlink()}
+    size += sum(PAGE * (1 + len(content) // PAGE) for content in files.values())
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "campaign", str(folder)], check=True)
     os.chdir(folder)
     for name, target in links.items():
