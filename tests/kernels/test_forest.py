@@ -217,7 +217,7 @@ def test_single_precision_is_kept(X, X_new):
 
 def test_neither_working_memory_nor_strips_matter(monkeypatch, X, X_new):
     expected = bound_to(ForestKernel(20), X).against(X_new)
-    monkeypatch.setattr(forest, "MAX_STRIP_VALUES", 100)
+    monkeypatch.setattr(descent, "MAX_STRIP_VALUES", 100)
     monkeypatch.setattr(descent, "MAX_PLACES", 30)
     with sklearn.config_context(working_memory=1e-3):
         np.testing.assert_allclose(bound_to(ForestKernel(20), X).against(X_new), expected, rtol=1e-12)

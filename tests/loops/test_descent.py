@@ -3,7 +3,7 @@ import pytest
 
 from kernelweave import ForestKernel
 from kernelweave.loops import descent
-from kernelweave.loops.descent import descend
+from kernelweave.loops.descent import count_common, descend
 
 
 def grown(n_columns=3, n_trees=7, n_rows=60):
@@ -43,3 +43,16 @@ def test_trees_that_lead_in_a_circle_come_to_an_end():
     nodes = np.zeros(3, dtype=np.int32), np.array([np.inf, np.inf, np.inf]), circle.astype(np.int32)
     descend(np.zeros((2, 1)), np.zeros(1, dtype=np.int32), np.array([5]), *nodes, out)
     assert set(out.ravel()) <= {0, 1}
+
+
+@pytest.mark.usefixtures("form")
+@pytest.mark.parametrize("n_left, n_right", [(0, 3), (1, 1), (40, 50), (70, 7)])
+def test_common_leaves_are_those_that_a_comparison_finds(n_left, n_right, monkeypatch):
+    monkeypatch.setattr(descent, "MAX_STRIP_VALUES", 60)
+    rng, n_trees = np.random.default_rng(0), 5
+    left, right = (6 * np.arange(n_trees) + rng.integers(6, size=(n, n_trees)) for n in (n_left, n_right))
+    order = np.argsort(right.ravel(), kind="stable")
+    starts = np.searchsorted(right.ravel()[order], np.arange(6 * n_trees + 1)).astype(np.int32)
+    out = np.full((n_left, n_right), np.nan)
+    count_common(left.astype(np.int32), starts, (order // n_trees).astype(np.int32), out)
+    np.testing.assert_array_equal(out, (left[:, None] == right[None]).sum(axis=2))
