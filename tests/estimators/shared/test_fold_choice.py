@@ -111,3 +111,13 @@ def test_scores_are_means_over_the_weight_of_held_out_rows():
         expected = 1 - np.average(losses[:, held], axis=1, weights=weight[held])
         np.testing.assert_allclose(table[f"split{k}_test_score"], expected)
     np.testing.assert_allclose(table["mean_test_score"], 1 - losses @ weight / weight.sum())
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [1e-200, 1.0, 1e200])
+def test_what_is_clearly_better_does_not_depend_on_the_unit(unit):
+    losses = unit * np.array([1.0, 2.0, 1.5])
+    assert clearly_better(losses, 2.0 * losses)
+    assert not clearly_better(losses, losses + unit * np.array([1.0, -1.0, 0.1]))
+    assert not clearly_better(losses, losses)
+    assert not clearly_better(np.array([1.0, np.inf]), np.array([np.inf, 1.0]))

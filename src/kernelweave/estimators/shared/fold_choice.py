@@ -86,6 +86,8 @@ def choose_candidate(losses: np.ndarray, default: int = 0) -> int:
 def clearly_better(losses: np.ndarray, others: np.ndarray, n_deviations: float = 1.0) -> bool:
     """Return whether losses on the same rows are smaller, by more than so many standard errors of the difference."""
     gains = np.subtract(others, losses, dtype=float)
+    with np.errstate(invalid="ignore"):  # infinite ones are not clear
+        gains /= float(np.abs(gains).max(initial=0.0)) or 1.0  # squares of numbers up to 1 do not overflow
     return bool(gains.sum() > n_deviations * np.sqrt(np.square(gains).sum()))
 
 
