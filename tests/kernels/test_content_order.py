@@ -73,6 +73,22 @@ def test_rows_that_are_walked_over_in_strips_have_the_order_of_their_content(mon
         np.testing.assert_array_equal(order_rows(X), order)
 
 
+@pytest.mark.parametrize("n_values", [1, 100, 2**15])
+def test_scales_are_powers_of_two_near_the_deviations_wherever_the_first_rows_lie(monkeypatch, n_values):
+    X = rows_of("normal", 1000) * [1.0, 1e3, 1e-160, 1e160, 1.0] + [1e6, 0.0, 0.0, 0.0, 0.0]
+    X[:, 4] = np.sort(X[:, 4])
+    X[0, 0] += 1e3  # the first strip may be this row alone
+    monkeypatch.setattr(content_order, "STRIP_VALUES", n_values)
+    scale = content_order._scale_columns(X)
+    deviation = (X / [1, 1, 1e-160, 1e160, 1]).std(axis=0) * [1, 1, 1e-160, 1e160, 1] * content_order.OFF_POWERS
+    np.testing.assert_array_equal(scale, 2.0 ** (content_order.CELLS_PER_DEVIATION - np.frexp(deviation)[1]))
+
+
+def test_whole_numbers_without_a_sign_are_ordered_as_others():
+    X = rows_of("counts")
+    np.testing.assert_array_equal(order_rows(X.astype(np.uint8) + np.uint8(3)), order_rows(X + 3))
+
+
 def test_the_order_leaves_rows_as_they_are():
     for X in (rows_of("gaps"), rows_of("counts").astype(np.float32), sparse.csr_array(rows_of("counts"))):
         before = X.copy()

@@ -26,6 +26,8 @@ from scipy import sparse
 from .base import batches
 
 STRIP_VALUES = 2**15  # of dense rows that are hashed at a time: with what is made of them they stay in the cache
+FOLDED_ROWS = 16  # that are reduced side by side
+KEPT_VALUES = 2**22  # of which what is made of them is kept for the next walk
 Keys = NDArray[np.uint64]
 
 CELLS_PER_DEVIATION = 12  # as a power of two: far above the rounding of a mean, and fine enough to tell rows apart
@@ -101,24 +103,64 @@ def _find_row_keys(X: Any) -> Keys:
 
 def _find_dense_keys(X: NDArray[Any]) -> Keys:
     """Return the keys of dense rows in three walks: the sums r_i of some rows and their share of c' need one."""
-    scale, strips = _scale_columns(X), list(_strips(X.shape))
+    walk = _Walk(X, _scale_columns(X))
     first, second = np.zeros(X.shape[1], dtype=np.uint64), np.zeros(X.shape[1], dtype=np.uint64)
-    for part in strips:
-        first += _hash(_find_cells(X[part], scale), ONE).sum(axis=0)
-    first = _make_odd(first)
-    for part in strips:
-        mixed = _mix(_find_cells(X[part], scale))
-        rows = _make_odd(_finish(mixed, first).sum(axis=1))
-        second += _finish(mixed, rows[:, None]).sum(axis=0)
-    second, keys = _make_odd(second), np.empty(len(X), dtype=np.uint64)
-    for part in strips:
-        keys[part] = _hash(_find_cells(X[part], scale), second).sum(axis=1)
+    for _, mixed in walk:
+        first += _reduce_rows(np.add, _finish(mixed, ONE))
+    factors = _stack(_make_odd(first), X.shape)
+    for _, mixed in walk:
+        rows = _make_odd(np.einsum("ij->i", _finish(mixed, factors[: len(mixed)])))
+        second += _reduce_rows(np.add, _finish(mixed, rows[:, None]))
+    factors, keys = _stack(_make_odd(second), X.shape), np.empty(len(X), dtype=np.uint64)
+    for part, mixed in walk:
+        keys[part] = np.einsum("ij->i", _finish(mixed, factors[: len(mixed)]))
     return _make_odd(keys)
 
 
+class _Walk:
+    """The mixed numbers of the cells of dense rows, strip by strip; kept from the first walk where they are few."""
+
+    def __init__(self, X: NDArray[Any], scale: NDArray[np.float64]):
+        self.X = X
+        self.scale = _stack(scale, X.shape)
+        self.kept = np.empty(X.shape, dtype=np.uint64) if X.size <= KEPT_VALUES else None
+        self.is_filled = False
+
+    def __iter__(self) -> Iterator[tuple[slice, Keys]]:
+        for part in _strips(self.X.shape):
+            if self.is_filled and self.kept is not None:
+                yield part, self.kept[part]
+                continue
+            rows = self.X[part]
+            mixed = _mix(_find_cells(rows, self.scale[: len(rows)]))
+            if self.kept is not None:
+                self.kept[part] = mixed
+            yield part, mixed
+        self.is_filled = True
+
+
 def _strips(shape: tuple[int, ...]) -> Iterator[slice]:
-    height = max(1, STRIP_VALUES // max(1, shape[1]))
+    height = _strip_height(shape)
     return (slice(start, start + height) for start in range(0, shape[0], height))
+
+
+def _strip_height(shape: tuple[int, ...]) -> int:
+    return max(1, min(shape[0], STRIP_VALUES // max(1, shape[1])))
+
+
+def _stack(row: NDArray[Any], shape: tuple[int, ...]) -> NDArray[Any]:
+    """Return a row as often as a strip has rows: numpy goes through short rows one by one otherwise."""
+    return np.tile(row, (_strip_height(shape), 1))
+
+
+def _reduce_rows(function: np.ufunc, values: NDArray[Any]) -> NDArray[Any]:
+    """Return the reduction of each column, side by side for some rows at a time: short rows are slow."""
+    n_folded = len(values) - len(values) % FOLDED_ROWS
+    if not n_folded:
+        return np.asarray(function.reduce(values, axis=0))
+    wide = function.reduce(values[:n_folded].reshape(-1, FOLDED_ROWS * values.shape[1]), axis=0)
+    left = np.concatenate([wide.reshape(FOLDED_ROWS, -1), values[n_folded:]])
+    return np.asarray(function.reduce(left, axis=0))
 
 
 def _scale_columns(X: Any) -> NDArray[np.float64]:
@@ -128,29 +170,34 @@ def _scale_columns(X: Any) -> NDArray[np.float64]:
         largest = np.abs(X).max(axis=0).toarray().ravel() if X.shape[0] else largest
     else:
         for part in _strips(X.shape):
-            np.fmax(largest, np.fmax.reduce(np.abs(X[part]), axis=0), out=largest)
+            np.fmax(largest, _reduce_rows(np.fmax, X[part]), out=largest)
+            np.fmax(largest, -_reduce_rows(np.fmin, X[part]).astype(np.float64), out=largest)
     exponent = np.frexp(np.nan_to_num(largest))[1]
     unit = np.ldexp(1.0, -exponent.astype(np.int64).clip(-1000, 1000))
-    mean, square, n_rows = np.zeros(X.shape[1]), np.zeros(X.shape[1]), X.shape[0]
+    n_rows = max(1, X.shape[0])
     if sparse.issparse(X):
         scaled = np.nan_to_num(X.data * unit[X.indices])
         mean = np.bincount(X.indices, scaled, minlength=X.shape[1]) / n_rows
         spread = np.square(scaled - mean[X.indices]) - np.square(mean[X.indices])
         square = np.bincount(X.indices, spread, minlength=X.shape[1]) / n_rows + np.square(mean)
     else:
+        total, square, origin = (np.zeros(X.shape[1]) for _ in range(3))
+        units = _stack(unit, X.shape)
         for part in _strips(X.shape):
-            mean += _replace_missing(X[part] * unit).sum(axis=0)
-        mean /= max(1, n_rows)
-        for part in _strips(X.shape):
-            square += np.square(_replace_missing(X[part] * unit) - mean).sum(axis=0)
-        square /= max(1, n_rows)
+            scaled = X[part] * units[: len(X[part])]
+            sums = _reduce_rows(np.add, scaled)
+            if not np.isfinite(sums).all():
+                np.nan_to_num(scaled, copy=False)
+                sums = _reduce_rows(np.add, scaled)
+            if not part.start:  # the mean of the first rows is not far from that of all, against the deviation
+                origin = sums / len(scaled)
+                origins = _stack(origin, X.shape)
+            total += sums
+            scaled -= origins[: len(scaled)]
+            square += np.einsum("ij,ij->j", scaled, scaled)
+        square = square / n_rows - np.square(total / n_rows - origin)
     deviation = np.maximum(np.sqrt(np.maximum(square, 0.0)) * OFF_POWERS, MIN_DEVIATION)
     return unit * np.ldexp(1.0, CELLS_PER_DEVIATION - np.frexp(deviation)[1])
-
-
-def _replace_missing(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return values with zeros where they are missing."""
-    return values if np.isfinite(values.sum()) else np.nan_to_num(values)
 
 
 def _sum_hashes(X: Any, scale: NDArray[np.float64], rows: Keys, columns: Keys) -> tuple[Keys, Keys]:

@@ -169,15 +169,16 @@ def _rows_near_means(points: np.ndarray, n_means: int, rng: np.random.Generator)
     np.subtract(points, points.mean(axis=0, dtype=np.float64), out=rows[:, :-1], casting="same_kind")
     halves = 0.5 * squared_norms(rows[:, :-1])
     means = rows[rng.choice(len(rows), n_means, replace=False)]
+    scores = np.empty((len(rows), n_means), dtype=rows.dtype)
     for _ in range(KMEANS_STEPS):
         means[:, -1] = -0.5 * squared_norms(means[:, :-1])
-        scores = rows @ means.T
+        np.matmul(rows, means.T, out=scores)
         nearest = scores.argmax(axis=1)
         counts = np.bincount(nearest, minlength=n_means)
         kept, bare = np.flatnonzero(counts), np.flatnonzero(counts == 0)
-        members = rows[np.argsort(nearest, kind="stable"), :-1]
+        members = rows.take(np.argsort(nearest, kind="stable"), axis=0)
         starts = np.cumsum(counts[kept]) - counts[kept]
-        means[kept, :-1] = np.add.reduceat(members, starts, axis=0) / counts[kept, None]
+        means[kept] = np.add.reduceat(members, starts, axis=0) / counts[kept, None]
         if len(bare):
             halved_squares = halves - scores[np.arange(len(rows)), nearest]
             means[bare, :-1] = rows[np.argsort(-halved_squares, kind="stable")[: len(bare)], :-1]

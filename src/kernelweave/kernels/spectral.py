@@ -328,7 +328,8 @@ class _Columns:
         self.n_anchors = len(values)
         self.factor = n_total / max(1, n_rows)
         n_bytes = n_rows * len(values) * values.dtype.itemsize
-        self.kept: list[np.ndarray] | None = [] if n_bytes <= MAX_STORED_BYTES else None
+        # One array: it takes a few large pages, where strips of their own take many small ones.
+        self.kept = np.empty((n_rows, len(values)), values.dtype) if n_bytes <= MAX_STORED_BYTES else None
         self.is_filled = False
 
     def sums(self) -> np.ndarray:
@@ -342,13 +343,13 @@ class _Columns:
         return total
 
     def __iter__(self) -> Iterator[tuple[slice, np.ndarray]]:
-        for number, rows in enumerate(strips(self.n_rows, self.n_anchors)):
+        for rows in strips(self.n_rows, self.n_anchors):
             if self.is_filled and self.kept is not None:
-                yield rows, self.kept[number]
+                yield rows, self.kept[rows]
                 continue
             values = self.evaluate(rows)
             if self.kept is not None:
-                self.kept.append(values)
+                self.kept[rows] = values
             yield rows, values
         self.is_filled = True
 

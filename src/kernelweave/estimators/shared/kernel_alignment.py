@@ -222,7 +222,8 @@ class KernelTransformer(TransformerMixin, KernelEstimator):
         is_whole = fit.kernel.n_rows == sample.n_rows  # else it is tied to the labelled rows
         order = np.argsort(sample.kept if is_whole else sample.kept[sample.partition.labeled])  # as they were given
         fit = replace(fit, kernel=fit.kernel.restrict(order))
-        digest = digest_rows(sample.X[order]) if fit.is_known else None
+        given = sample.rows.X if sample.n_rows == sample.n_given else sample.X[order]
+        digest = digest_rows(given) if fit.is_known else None
         return self._keep(sample, fit.library, fit, _features=fit.features, _rows_digest=digest)
 
     def __sklearn_tags__(self) -> Tags:
