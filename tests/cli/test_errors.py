@@ -45,7 +45,7 @@ def test_every_code_has_the_exit_code_that_scripts_know():
     [
         (KernelweaveError("--seed -1 is negative.", ErrorCode.BAD_OPTION), 2, "--seed -1 is negative."),
         (KeyboardInterrupt(), INTERRUPTED, "Interrupted; nothing was written."),
-        (MemoryError(), NOT_POSSIBLE, "There is not enough memory for this table; leave columns out with --ignore."),
+        (MemoryError(), NOT_POSSIBLE, "There is not enough memory for this table; use fewer of its rows or columns."),
         (
             PermissionError(errno.EACCES, "Permission denied", "/tmp/x"),
             NOT_POSSIBLE,

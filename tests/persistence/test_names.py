@@ -1,6 +1,12 @@
-import pytest
+import importlib
+import pkgutil
+from types import FunctionType
 
-from kernelweave.persistence.names import is_loaded
+import pytest
+import sklearn.feature_selection
+import sklearn.metrics
+
+from kernelweave.persistence.names import MEASURES, is_loaded
 
 
 @pytest.mark.parametrize(
@@ -32,6 +38,7 @@ def test_classes_written_in_python_are_loaded(name):
         "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
         "sklearn.feature_extraction._hash.FeatureHasher",
         "sklearn.linear_model._sgd_fast.Hinge",
+        "sklearn.model_selection.tests.test_search.FailingClassifier",
         "sklearn.callback._scoring_monitor.ScoringMonitor",  # opens sockets
         "sklearn.pipeline.clone",
         "sklearn.no_such_module.Thing",
@@ -58,6 +65,13 @@ def test_others_are_not(name, loader):
         ("sklearn.feature_selection._univariate_selection.f_classif", True),
         ("numpy.log1p", True),
         ("scipy.special.expit", True),
+        ("sklearn.metrics.pairwise.laplacian_kernel", True),
+        ("sklearn.feature_selection._mutual_info.mutual_info_classif", True),
+        ("sklearn.metrics.pairwise.pairwise_distances", False),  # scipy does not check the shape of VI
+        ("sklearn.metrics.pairwise._chi2_kernel_fast", False),
+        ("sklearn.metrics._pairwise_fast._chi2_kernel_fast", False),  # compiled: writes where it is told
+        ("sklearn.metrics._dist_metrics.newObj", False),
+        ("sklearn.metrics.tests.test_pairwise.test_pairwise_distances", False),
         ("numpy.save", False),
         ("numpy.load", False),
         ("sklearn.metrics.pairwise.partial", False),  # imported there, from elsewhere
@@ -67,6 +81,22 @@ def test_others_are_not(name, loader):
 )
 def test_functions_that_only_compute_are_loaded(name, expected):
     assert is_loaded("FunctionNode", name) is expected
+
+
+def test_every_listed_measure_is_there():
+    for module, names in MEASURES.items():
+        for name in names:
+            assert is_loaded("FunctionNode", f"{module}.{name}"), name
+
+
+def test_no_compiled_function_is_loaded():
+    for package in (sklearn.metrics, sklearn.feature_selection):
+        for found in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            if ".tests" in found.name:
+                continue
+            for name, thing in vars(importlib.import_module(found.name)).items():
+                if is_loaded("FunctionNode", f"{found.name}.{name}"):
+                    assert isinstance(thing, FunctionType), f"{found.name}.{name}"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@ import pytest
 from checks.model_files import forge
 from scipy import sparse
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+from sklearn.feature_selection import mutual_info_classif
 from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, KBinsDiscretizer, OneHotEncoder
@@ -33,6 +35,7 @@ SOUND = {
     "dropped binary levels": lambda: OneHotEncoder(drop="if_binary", min_frequency=3).fit(LEVELS),
     "bins": lambda: KBinsDiscretizer(3).fit(X),
     "neighbours": lambda: KNeighborsClassifier(algorithm="brute").fit(X, Y),
+    "neighbours by powers": lambda: KNeighborsClassifier(algorithm="brute", p=3).fit(X, Y),
     "neighbours of two outputs": lambda: KNeighborsClassifier(algorithm="brute").fit(X, np.column_stack([Y, Y])),
     "numbers of neighbours": lambda: KNeighborsRegressor(algorithm="brute").fit(X, X[:, 0]),
     "words": lambda: CountVectorizer().fit(TEXTS),
@@ -40,7 +43,8 @@ SOUND = {
     "trees": lambda: TreesClassifier(random_state=0).fit(X, Y),
     "trees of numbers": lambda: TreesRegressor(boosted=True, random_state=0).fit(X, X[:, 0]),
     "forest kernel": fitted_forest,
-    "function": lambda: FunctionTransformer(pairwise_distances, kw_args={"n_jobs": 2}).fit(X),
+    "function": lambda: FunctionTransformer(rbf_kernel, kw_args={"gamma": 0.5}).fit(X),
+    "function with jobs": lambda: FunctionTransformer(mutual_info_classif, kw_args={"n_jobs": 2}),
     "random state": lambda: np.random.RandomState(3),
     "generator": lambda: np.random.default_rng(3),
     "Philox": lambda: np.random.Generator(np.random.Philox(3)),
@@ -106,6 +110,9 @@ CRAFTED = {
     "classes of other rows": ("neighbours", assign(_y=np.zeros(3, dtype=int))),
     "another search": ("neighbours", assign(_fit_method="kd_tree")),
     "another metric": ("neighbours", assign(effective_metric_="mahalanobis")),
+    "lengths of fewer rows": ("neighbours", assign(effective_metric_params_={"Y_norm_squared": np.ones(1)})),
+    "weights of fewer columns": ("neighbours by powers", assign(effective_metric_params_={"p": 3, "w": np.ones(1)})),
+    "a power that is none": ("neighbours by powers", assign(effective_metric_params_={"p": "3"})),
     "a word of no column": ("words", assign(vocabulary_={"one": 10**9})),
     "a word before all columns": ("weighted words", assign(vocabulary_={"one": -1, "two": 0})),
     "no vocabulary": ("words", assign(vocabulary_=[1, 2])),
@@ -120,7 +127,7 @@ CRAFTED = {
     "leaves without a value": ("trees of numbers", spoil("values_", 0, np.nan)),
     "jobs": ("nothing fitted", lambda p: (assign(n_jobs=10**6)(p[1]), p)[1]),
     "a folder to write to": ("nothing fitted", assign(memory="folder")),
-    "jobs of a function": ("function", assign(kw_args={"n_jobs": 30_000})),
+    "jobs of a function": ("function with jobs", assign(kw_args={"n_jobs": 30_000})),
     "jobs as text": ("nothing fitted", lambda p: (assign(n_jobs="all")(p[1]), p)[1]),
 }
 
@@ -180,6 +187,16 @@ def test_machines_of_libsvm_are_refused_whatever_they_hold(tmp_path):
     machine._n_support = np.array([10**6, 10**6], dtype=np.int32)  # predict would read there
     forge(tmp_path / "m.skops", machine)
     with pytest.raises(ValueError, match=r"does not load from files: sklearn.svm._classes.SVC"):
+        load(tmp_path / "m.skops")
+
+
+def test_measures_that_read_beyond_their_arguments_are_refused(tmp_path):
+    """scipy would read a matrix of 3 x 3 from this one number."""
+    measure = FunctionTransformer(pairwise_distances, kw_args={"metric": "mahalanobis", "VI": np.eye(1)})
+    with pytest.raises(ValueError, match=r"load would refuse: sklearn.metrics.pairwise.pairwise_distances"):
+        save(measure, tmp_path / "m.skops")
+    forge(tmp_path / "m.skops", measure)
+    with pytest.raises(ValueError, match=r"does not load from files: sklearn.metrics.pairwise.pairwise_distances"):
         load(tmp_path / "m.skops")
 
 

@@ -46,7 +46,7 @@ def describe_failure(error: KernelweaveError | KeyboardInterrupt | MemoryError |
     if isinstance(error, KeyboardInterrupt):
         return INTERRUPTED, "Interrupted; nothing was written."
     if isinstance(error, MemoryError):
-        return NOT_POSSIBLE, "There is not enough memory for this table; leave columns out with --ignore."
+        return NOT_POSSIBLE, "There is not enough memory for this table; use fewer of its rows or columns."
     where = "" if error.filename is None else f" ('{error.filename}')"  # a folder for temporary files, say
     code = EXIT_CODES[ErrorCode.NO_SPACE] if is_full(error) else NOT_POSSIBLE
     return code, f"The operating system reports an error: {reason(error)}{where}."

@@ -2,12 +2,14 @@
 
 Of scikit-learn these are classes that predict by numpy alone, or whose arrays `objects` checks. Others hand arrays to
 compiled code that follows indices unchecked: support vector machines of libsvm, trees, clusterings, hashed features.
-Methods, partial functions and constructors called with values of the file are not loaded at all.
+The same holds of functions: a file may name those that check what they are called with, and say with what else, such
+as ``gamma``. Methods, partial functions and constructors called with values of the file are not loaded at all.
 """
 
 from __future__ import annotations
 
 import importlib
+from types import FunctionType
 
 import numpy as np
 
@@ -81,7 +83,20 @@ PYTHON_CLASSES = {  # beside compiled ones
     "sklearn.svm._classes.LinearSVC",
     "sklearn.svm._classes.LinearSVR",
 }
-NUMERIC = ("sklearn.metrics.", "sklearn.feature_selection.")  # whose functions do nothing but compute
+# Modules whose public functions compare true with predicted values by numpy alone.
+SCORES = ("sklearn.metrics._classification", "sklearn.metrics._ranking", "sklearn.metrics._regression")
+# Measures that check all of their arguments. Not pairwise_distances: scipy does not look at the shape of ``VI``.
+MEASURES = {
+    "sklearn.metrics.pairwise": (
+        *("additive_chi2_kernel", "chi2_kernel", "cosine_distances", "cosine_similarity", "euclidean_distances"),
+        *("laplacian_kernel", "linear_kernel", "manhattan_distances", "nan_euclidean_distances", "polynomial_kernel"),
+        *("rbf_kernel", "sigmoid_kernel"),
+    ),
+    "sklearn.feature_selection._mutual_info": ("mutual_info_classif", "mutual_info_regression"),
+    "sklearn.feature_selection._univariate_selection": (
+        *("chi2", "f_classif", "f_oneway", "f_regression", "r_regression"),
+    ),
+}
 HEAP_TYPE = 1 << 9  # flag of CPython for classes that are not compiled in
 
 
@@ -119,22 +134,24 @@ def is_python_class(name: str) -> bool:
     is_listed = name in PYTHON_CLASSES or any(
         module == each or (each.endswith(".") and module.startswith(each)) for each in PYTHON_MODULES
     )
-    thing = _find(name) if is_listed or module.startswith(ROOMS) else None
+    is_test = ".tests." in name
+    thing = _find(name) if (is_listed and not is_test) or module.startswith(ROOMS) else None
     if not isinstance(thing, type):
         return False
     return all(base.__flags__ & HEAP_TYPE for base in thing.__mro__ if base.__module__.startswith("sklearn."))
 
 
 def is_numeric_function(name: str) -> bool:
-    """Return whether this is a ufunc, or a function of scikit-learn that does nothing but compute.
+    """Return whether this is a ufunc, or a function of scikit-learn that computes from checked arguments.
 
     Functions of kernelweave are none of a model's parts, and some write files: a file could have them called.
     """
     module, _, attribute = name.rpartition(".")
     if module in ("numpy", "scipy.special"):
         return isinstance(getattr(importlib.import_module(module), attribute, None), np.ufunc)
-    thing = _find(name) if module.startswith(NUMERIC) else None
-    return callable(thing) and not isinstance(thing, type)
+    is_score = module in SCORES and not attribute.startswith("_")
+    is_listed = is_score or attribute in MEASURES.get(module, ())
+    return is_listed and isinstance(_find(name), FunctionType)
 
 
 def _find(name: str) -> object:

@@ -101,6 +101,10 @@ def _check_neighbors(model: Any) -> None:
     require_consistent(model, rows.shape == (model.n_samples_fit_, model.n_features_in_), "has rows of other columns")
     is_searched = model._fit_method == "brute" and model._tree is None and model.effective_metric_ in METRICS
     require_consistent(model, is_searched, "searches neighbours in a way that is not loaded from files")
+    options = model.effective_metric_params_  # compiled code reads arrays among them as far as there are rows
+    is_plain = isinstance(options, dict) and all(options[name] is None for name in options.keys() - {"p"})
+    is_plain = is_plain and isinstance(options.get("p", 2), int | float)
+    require_consistent(model, is_plain, "measures distances in a way that is not loaded from files")
     is_array = isinstance(labels, np.ndarray) and labels.ndim in (1, 2) and len(labels) == rows.shape[0]
     require_consistent(model, is_array, "has other labels than rows")
     if hasattr(model, "classes_"):
