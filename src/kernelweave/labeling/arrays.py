@@ -20,6 +20,7 @@ from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer, reason
 from .archives import BROKEN_ZIP
 from .base import Extra, Table, Texts, Values, check_header, require_package
+from .numbers import widen_type
 
 TARGET, NAMES = "y", "feature_names"
 FAILURES = (*BROKEN_ZIP, TypeError, SyntaxError, TokenError)  # the last ones of headers that are none
@@ -106,14 +107,14 @@ class ArraysTable(Table):
         given = self.arrays[TARGET]
         rows = np.array([value is not None for value in values])
         try:
-            new = _parse([value for value in values if value is not None], given.dtype)
+            new = _parse([value for value in values if value is not None], given[~rows])
         except ValueError as error:
             raise KernelweaveError(
                 f"y of '{self.path}' has the type {given.dtype} and cannot be filled: {reason(error)}.",
                 ErrorCode.UNSUPPORTED,
             ) from None
-        filled = given.astype(np.promote_types(given.dtype, new.dtype))
-        filled[rows] = new
+        filled = np.empty(given.shape, new.dtype)
+        filled[rows], filled[~rows] = new, given[~rows]
         return filled
 
 
@@ -146,12 +147,16 @@ def _read_appended(texts: Sequence[str]) -> np.ndarray:
         return np.array([str(text) for text in texts])
 
 
-def _parse(texts: Sequence[str], dtype: np.dtype) -> np.ndarray:
-    """Return the values of a type that texts stand for; those that were texts may be longer."""
+def _parse(texts: Sequence[str], kept: np.ndarray) -> np.ndarray:
+    """Return the values that texts stand for, in the type of those that are kept or in a wider one that holds both."""
+    dtype = kept.dtype
     if dtype.kind == "U":
-        return np.array(texts, dtype=str)
+        return np.array(texts, dtype=np.promote_types(dtype, np.array(texts, dtype=str).dtype))
     if dtype.kind == "b":  # numpy takes each text for True
         if other := [text for text in texts if text not in TRUTHS]:
             raise ValueError(f"{other[0]!r} is not one of {', '.join(TRUTHS)}")
         return np.array([text == "True" for text in texts])
+    if dtype.kind in "iuf":
+        numbers = list(map(float if dtype.kind == "f" else int, texts))
+        return np.array(numbers, dtype=widen_type(kept, numbers))
     return np.array(texts, dtype=str).astype(dtype)
