@@ -113,7 +113,7 @@ def label(
         show_files(job, label_files(job, is_quiet=quiet or json_), json_)
         return
     out = output or name_copy(tables[0], "labeled")
-    record = out.with_name(out.name + ".json")
+    record = out.parent / f"{out.name}.json"  # a folder, which has no name, is refused below
     is_printed = str(out) == STANDARD
     _refuse_two_prints(is_printed, json_)
     check_outputs([*([] if is_printed else [out, record]), *filter(None, (model, report_file))], *tables)
