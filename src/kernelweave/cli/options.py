@@ -19,6 +19,8 @@ Options = TypeVar("Options", bound=ReadingOptions)
 COLUMNS, LEARNING, OUTPUT = "Columns", "Learning", "Output"
 TASKS, SCALES = ("auto", "classification", "regression"), ("auto", "block", "column", "none")
 
+MAX_SEED = 2**32 - 1  # of numpy's RandomState, which scikit-learn uses
+
 
 def option(text: str, panel: str, *names: str, metavar: str | None = None) -> Any:
     """Return an option in one of the panels of the help, whose text says what the default is."""
@@ -86,6 +88,15 @@ def check_counts(**numbers: int) -> None:
             )
 
 
+def check_seed(seed: int) -> None:
+    """Refuse a seed that generators of random numbers do not take."""
+    check_counts(seed=seed)
+    if seed > MAX_SEED:
+        raise KernelweaveError(
+            f"--seed {seed} is too large; give a whole number from 0 to {MAX_SEED}.", ErrorCode.BAD_OPTION
+        )
+
+
 def check_workers(tables: Sequence[Path], cluster: str | None, workers: int | None) -> None:
     """Refuse workers where there is nothing to share out, and two kinds of them."""
     if cluster is None and workers is None:
@@ -121,7 +132,7 @@ def read_options(
     check_choice(task, TASKS, "--task")
     check_choice(scale, SCALES, "--scale")
     check_limit(time_limit)
-    check_counts(seed=seed)
+    check_seed(seed)
     return kind(
         target=as_text(target),
         task=task,
