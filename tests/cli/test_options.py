@@ -13,7 +13,7 @@ from kernelweave.errors import ErrorCode, KernelweaveError
 
 
 def test_sources_are_names_with_columns_and_may_be_given_in_parts():
-    assert parse_sources(["lab=a,b", "genes=gene_*", "lab=c"]) == {"lab": ["a", "b", "c"], "genes": ["gene_*"]}
+    assert parse_sources(["lab=a,b", "genes=gene_*", "lab=c,"]) == {"lab": ["a", "b", "c"], "genes": ["gene_*"]}
 
 
 def test_words_of_another_encoding_are_read():
@@ -32,6 +32,7 @@ def test_words_of_another_encoding_are_read():
         lambda: check_seed(-1),
         lambda: check_seed(2**32),
         lambda: parse_sources(["genes="]),
+        lambda: parse_sources(["genes=,"]),
         lambda: parse_sources(["=a"]),
     ],
 )

@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ..errors import ErrorCode, KernelweaveError
+from ..labeling.base import list_parts
 from ..labeling.partitions import names_many_files
 from ..labeling.problem import ReadingOptions
 from .streams import as_text
@@ -18,7 +19,6 @@ Options = TypeVar("Options", bound=ReadingOptions)
 
 COLUMNS, LEARNING, OUTPUT = "Columns", "Learning", "Output"
 TASKS, SCALES = ("auto", "classification", "regression"), ("auto", "block", "column", "none")
-
 MAX_SEED = 2**32 - 1  # of numpy's RandomState, which scikit-learn uses
 
 
@@ -152,9 +152,10 @@ def parse_sources(texts: Sequence[str]) -> dict[str, list[str]]:
     sources: dict[str, list[str]] = {}
     for text in texts:
         name, separator, columns = text.partition("=")
-        if not (name and separator and columns):
+        parts = list_parts(columns)
+        if not (name and separator and parts):
             raise KernelweaveError(
                 f"--source {text!r} is not NAME=COLUMNS, such as genes=gene_* or lab=a,b.", ErrorCode.BAD_OPTION
             )
-        sources.setdefault(name, []).extend(columns.split(","))
+        sources.setdefault(name, []).extend(parts)
     return sources
