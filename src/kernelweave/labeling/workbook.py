@@ -30,7 +30,8 @@ ERROR = "e"  # openpyxl's type of cells such as #N/A
 def read_workbook(path: Path, raw: bytes) -> TextTable:
     """Read the first sheet of a workbook: the values of its cells as text, of formulas the values last worked out.
 
-    Sheets that are charts do not count. Empty rows and columns around the table are left out. A note says that the copy is CSV.
+    Sheets that are charts do not count. Empty rows and columns around the table are left out. A note says that the copy
+    is CSV.
     """
     openpyxl = require_package("openpyxl")
     try:
