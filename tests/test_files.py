@@ -199,6 +199,21 @@ def test_an_output_is_as_secret_as_what_it_is_made_from(tmp_path, sources, old, 
 
 
 @needs_posix
+def test_an_open_file_may_be_named_by_its_number(tmp_path):
+    (tmp_path / "in").touch()
+    (tmp_path / "in").chmod(0o600)
+    with open(tmp_path / "in", "rb") as file:
+        atomic_write(tmp_path / "out", b"new", like=[file.fileno()])
+    assert stat.S_IMODE((tmp_path / "out").stat().st_mode) == 0o600
+    ours, its = os.pipe()
+    atomic_write(tmp_path / "pipe", b"new", like=[ours])  # which has no permissions of a file
+    (tmp_path / "plain").touch()
+    assert (tmp_path / "pipe").stat().st_mode == (tmp_path / "plain").stat().st_mode
+    os.close(ours)
+    os.close(its)
+
+
+@needs_posix
 @pytest.mark.parametrize("mode, expected", [(0o660, 0o600), (0o664, 0o644), (0o640, 0o600)])
 def test_an_output_of_another_group_is_open_to_it_as_to_all(tmp_path, monkeypatch, mode, expected):
     (tmp_path / "in").touch()

@@ -23,6 +23,7 @@ from typing import BinaryIO
 from .errors import ErrorCode, KernelweaveError
 
 StrPath = str | os.PathLike[str]
+Source = StrPath | int  # a path, or the number of an open file
 Writer = Callable[[BinaryIO], object]
 
 
@@ -48,17 +49,17 @@ def check_output(out: StrPath, source: StrPath | None = None) -> None:
         raise KernelweaveError(message, ErrorCode.NOT_WRITABLE) from None
 
 
-def atomic_write(out: StrPath, content: bytes | Writer, like: Sequence[StrPath] = ()) -> None:
+def atomic_write(out: StrPath, content: bytes | Writer, like: Sequence[Source] = ()) -> None:
     """Write bytes, or whatever `content` writes to the open file it is given, so that `out` exists whole or not at all.
 
     The temporary file ``.NAME.*.part`` beside `out` is removed on every error and on Ctrl-C. Only a killed process can
     leave it behind; the next writing of the same output removes it. Nobody may do more with `out` than with each of the
-    files that it is made ``like``.
+    files that it is made ``like``; an open one is named by its number.
     """
     write_all([(out, content)], like)
 
 
-def write_all(files: Sequence[tuple[StrPath, bytes | Writer]], like: Sequence[StrPath] = ()) -> None:
+def write_all(files: Sequence[tuple[StrPath, bytes | Writer]], like: Sequence[Source] = ()) -> None:
     """Write several files as `atomic_write` does; they take their places together, once all are on the disk.
 
     Until then, what an earlier run wrote is where it was.
@@ -91,7 +92,7 @@ def is_full(error: OSError) -> bool:
 
 
 @contextlib.contextmanager
-def _write_beside(out: StrPath, content: bytes | Writer, like: Sequence[StrPath]) -> Iterator[tuple[Path, Path]]:
+def _write_beside(out: StrPath, content: bytes | Writer, like: Sequence[Source]) -> Iterator[tuple[Path, Path]]:
     """Write a temporary file, and give its path and that of the output; remove it at the end, if it is still there."""
     check_output(out)
     path = Path(os.path.realpath(out))  # through a link, not over it
@@ -118,7 +119,7 @@ def _write_beside(out: StrPath, content: bytes | Writer, like: Sequence[StrPath]
             temporary.unlink()
 
 
-def _create(temporary: Path, path: Path, like: Sequence[StrPath]) -> BinaryIO:
+def _create(temporary: Path, path: Path, like: Sequence[Source]) -> BinaryIO:
     """Open a new file with the permissions of the output that it replaces, and no more than those of other files."""
     sources = [os.stat(source) for source in like if os.path.isfile(source)]
     mode = 0o666

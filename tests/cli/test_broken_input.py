@@ -77,6 +77,20 @@ BROKEN = {
     "an unknown scale": (None, (*LABEL, "--scale", "big"), ErrorCode.BAD_OPTION, "not one of auto"),
     "a source without columns": (None, (*LABEL, "--source", "genes"), ErrorCode.BAD_OPTION, "NAME=COLUMNS"),
     "a source of unknown columns": (None, (*LABEL, "--source", "g=gene_*"), ErrorCode.BAD_SOURCE, "gene_"),
+    "no name for the output": (
+        None,
+        (*LABEL, "-o", ""),
+        ErrorCode.NOT_WRITABLE,
+        r"'\.' cannot be written: it is not a",
+    ),
+    "the folder itself as output": (None, (*LABEL, "-o", "."), ErrorCode.NOT_WRITABLE, "it is not a file"),
+    "the root as output": (None, (*LABEL, "-o", "/"), ErrorCode.NOT_WRITABLE, "'/' cannot be written: it is not a"),
+    "a seed beyond 32 bits": (
+        None,
+        (*LABEL, "--seed", str(2**32)),
+        ErrorCode.BAD_OPTION,
+        r"--seed 4294967296 is too large; give a whole number from 0 to 4294967295\.$",
+    ),
     "the input as output": (None, (*LABEL, "-o", "in.csv"), ErrorCode.SAME_FILE, "'in.csv' is the input itself"),
     "an output folder that is not there": (None, (*LABEL, "-o", "no/out.csv"), ErrorCode.NOT_WRITABLE, "no folder"),
     "an output folder without files": (

@@ -1,11 +1,12 @@
 import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from checks.command import rows, run, write
 
-from kernelweave.cli.outputs import check_outputs, check_skops, name_copy, rename_taken
+from kernelweave.cli.outputs import check_outputs, check_skops, name_copy, name_sources, rename_taken
 from kernelweave.errors import ErrorCode, KernelweaveError
 
 
@@ -25,6 +26,10 @@ def test_outputs_are_neither_inputs_nor_the_same_file(tmp_path):
         with pytest.raises(KernelweaveError) as caught:
             check_outputs(outputs, table)
         assert caught.value.code is ErrorCode.SAME_FILE
+
+
+def test_standard_input_is_named_by_its_number():
+    assert name_sources([Path("a.csv"), Path("-")]) == [Path("a.csv"), 0]
 
 
 def test_appended_columns_get_names_that_are_free():
@@ -50,6 +55,20 @@ def test_a_model_file_holds_what_is_said_of_it_and_no_columns_that_are_left_out(
         assert word.encode() in held
     for word in ("secret", "hidden", "idcolumn", "ignored"):
         assert word.encode() not in held
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no permissions of POSIX")
+@pytest.mark.parametrize("output", ["-", "out.csv"])
+def test_outputs_are_as_secret_as_a_file_on_standard_input(output, tmp_path):
+    table = write(tmp_path / "in.csv", rows())
+    table.chmod(0o600)
+    options = ["--target", "y", "--learner", "harmonic", "--model", "m.skops", "--report", "r.html", "-o", output]
+    command = [sys.executable, "-m", "kernelweave", "label", "-", *options]
+    with open(table, "rb") as file:
+        subprocess.run(command, stdin=file, cwd=tmp_path, capture_output=True, check=True)
+    made = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    names = {"in.csv", "m.skops", "r.html"} | ({"out.csv", "out.csv.json"} if output != "-" else set())
+    assert made == dict.fromkeys(names, 0o600)
 
 
 def test_labels_of_no_use_and_a_class_that_is_never_filled_in_are_said_wherever_a_run_is_described(tmp_path, capsys):

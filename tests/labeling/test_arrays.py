@@ -49,6 +49,51 @@ def test_y_keeps_its_type(tmp_path, y):
     assert filled.tolist() == [3, 4, 4]
 
 
+@pytest.mark.parametrize(
+    "y, text, expected",
+    [
+        (np.array([3, 100, -1], "i1"), "-129", "int16"),
+        (np.array([3, 255, 0], "u1"), "-7", "int16"),
+        (np.array([3, 255, 0], "u1"), "70000", "int32"),
+        (np.array([3, 4, 0], "u8"), "-7", "int64"),
+        (np.array([3, 2**64 - 1, 0], "u8"), "8", "uint64"),
+        (np.array([3, 4, -1], ">i2"), "7", ">i2"),
+        (np.array([3, 4, np.nan], "f2"), "70000", "float32"),
+        (np.array([3, np.inf, np.nan], "f4"), "1e39", "float64"),
+    ],
+)
+def test_a_number_beyond_the_type_of_y_widens_it_and_no_given_one_changes(tmp_path, y, text, expected):
+    table = read_table(save(tmp_path / "in.npz", X=X, y=y))
+    write_filled(table, "y", [None, None, text], {}, tmp_path / "out.npz", unlabeled=str(y[2]))
+    filled = np.load(tmp_path / "out.npz")["y"]
+    assert filled.dtype == np.dtype(expected)
+    assert filled.tolist() == [*y[:2].tolist(), pytest.approx(float(text))]
+
+
+def test_numbers_that_no_integer_holds_together_are_refused(tmp_path):
+    table = read_table(save(tmp_path / "in.npz", X=X, y=np.array([3, 2**64 - 1, 0], "u8")))
+    with pytest.raises(KernelweaveError, match=r"y of .* has the type uint64 and cannot be filled: no type holds -7 "):
+        write_filled(table, "y", [None, None, "-7"], {}, tmp_path / "out.npz", unlabeled="0")
+
+
+def test_bytes_are_texts_and_no_given_label_is_lost(tmp_path):
+    given = np.array(["grün".encode(), b"cd", b""])
+    table = read_table(save(tmp_path / "in.npz", X=X, y=given, feature_names=np.array([b"a", b"b"])))
+    assert table.names == ["a", "b", "y"]
+    assert table.column("y").tolist() == ["grün", "cd", ""]
+    assert table.frame()["y"].tolist() == ["grün", "cd", ""]
+    write_filled(table, "y", [None, None, "longer"], {}, tmp_path / "out.npz")
+    assert np.load(tmp_path / "out.npz")["y"].tolist() == ["grün", "cd", "longer"]
+
+
+def test_truths_are_filled_with_truths(tmp_path):
+    table = read_table(save(tmp_path / "in.npz", X=X, y=np.array([False, True, True])))
+    write_filled(table, "y", [None, "False", "True"], {}, tmp_path / "out.npz", unlabeled="True")
+    assert np.load(tmp_path / "out.npz")["y"].tolist() == [False, False, True]
+    with pytest.raises(KernelweaveError, match="cannot be filled: 'no' is not one of True, False"):
+        write_filled(table, "y", [None, "no", "True"], {}, tmp_path / "out.npz", unlabeled="True")
+
+
 def test_a_label_that_the_type_cannot_hold_is_refused(tmp_path):
     table = read_table(save(tmp_path / "in.npz", X=X, y=np.array([3, 4, -1])))
     with pytest.raises(KernelweaveError, match="has the type int64 and cannot be filled") as caught:
@@ -73,6 +118,12 @@ BROKEN = {
     "names twice": ({"X": X, "feature_names": np.array(["a", "a"])}, "more than one column 'a'"),
     "objects": ({"X": X, "y": np.array([None, "a", {}], dtype=object)}, "it holds Python objects"),
     "no rows": ({"X": X[:0]}, "no rows"),
+    "bytes of another encoding": (
+        {"X": X, "y": np.array([b"\xff", b"a", b""])},
+        "cannot be read: y holds bytes that are not UTF-8; write it as an array of str",
+    ),
+    "records": ({"X": X, "y": np.zeros(3, dtype="i4,f8")}, "cannot be read: y holds records"),
+    "bytes for numbers": ({"X": np.array([[b"1", b"2"]])}, "of numbers"),
     "half a character": (
         {"X": X, "y": np.array(["a", "", "\udcff"])},
         "cannot be read: y holds texts that are not Unicode",

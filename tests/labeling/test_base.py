@@ -29,8 +29,9 @@ def test_words_name_columns_one_by_one_in_lists_or_by_a_pattern():
     assert expand_names(["a", "gene_*"], names, where) == ("a", "gene_1", "gene_2")
     assert expand_names(["a, gene_2"], names, where) == ("a", "gene_2")
     assert expand_names(["a,b", "[x]", "b", " c"], names, where) == ("a,b", "[x]", "b", " c")
+    assert expand_names(["a,", ",b, ,gene_1"], names, where) == ("a", "b", "gene_1")
     assert expand_names([], names, where) == ()
-    for words in (["gen*e"], ["a,gene_3"], [""]):
+    for words in (["gen*e"], ["a,gene_3"], [""], [","]):
         with pytest.raises(KernelweaveError, match=r"'in.csv' has no column '.*'; it has"):
             expand_names(words, names, where)
 

@@ -10,12 +10,14 @@ from numpy.testing import assert_array_equal
 
 from kernelweave.labeling import cells
 from kernelweave.labeling.numbers import (
+    INTEGER_TYPES,
     are_codes,
     as_numbers,
     find_decimal_mark,
     find_number_format,
     find_thousands,
     parse_numbers,
+    widen_type,
 )
 from kernelweave.labeling.target import guess_task
 
@@ -162,3 +164,16 @@ def test_the_form_of_numbers_is_that_of_the_column(labels, form):
     mark = find_decimal_mark(labels)
     value = as_numbers(labels)[0]
     assert as_numbers([format(value, form).replace(".", mark)])[0] == pytest.approx(value, rel=1e-2)
+
+
+@pytest.mark.parametrize("dtype", INTEGER_TYPES)
+def test_a_widened_type_is_the_smallest_that_holds_old_and_new_numbers(dtype):
+    kept = np.array([0, 3], dtype)
+    assert widen_type(kept, [np.iinfo(dtype).min, np.iinfo(dtype).max]) == dtype
+    for new in (-1, 2**7, 2**8, 2**31, -(2**31) - 1, 2**63):
+        wide = np.iinfo(widen_type(kept, [new]))
+        assert wide.min <= new <= wide.max
+        holding = [t for t in INTEGER_TYPES if np.iinfo(t).min <= new <= np.iinfo(t).max]
+        assert wide.bits == max(min(np.iinfo(t).bits for t in holding), np.iinfo(dtype).bits)
+    with pytest.raises(ValueError, match=r"no type holds -1 and 1\.84467e\+19"):
+        widen_type(kept, [-1, 2**64 - 1])

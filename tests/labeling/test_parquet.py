@@ -73,6 +73,35 @@ def test_a_parquet_cell_takes_only_what_its_type_can_hold(tmp_path):
     assert os.listdir(tmp_path) == ["in.parquet"]
 
 
+@pytest.mark.parametrize(
+    "kind, text, expected",
+    [("uint8", "-107", "int8"), ("uint8", "300", "int16"), ("int8", "128", "uint8"), ("uint64", "-0", "uint64")],
+)
+def test_a_number_beyond_the_type_of_a_column_of_integers_widens_it(tmp_path, kind, text, expected):
+    field = pa.field("y", getattr(pa, kind)(), metadata={"unit": "cm"})
+    pq.write_table(pa.table([pa.array([100, None, 3], field.type)], schema=pa.schema([field])), tmp_path / "in.parquet")
+    write_filled(read_table(tmp_path / "in.parquet"), "y", [None, text, None], {}, tmp_path / "out.parquet")
+    filled = pq.read_table(tmp_path / "out.parquet")
+    assert filled["y"].to_pylist() == [100, int(text), 3]
+    assert str(filled.schema.field("y").type) == expected
+    assert filled.schema.field("y").metadata[b"unit"] == b"cm"
+
+
+@pytest.mark.parametrize("kind, wide", [("UInt8", "Int16"), ("Int8", "Int16"), ("UInt16", "UInt16")])
+def test_pandas_reads_a_widened_column_of_its_own_with_the_wider_type(tmp_path, kind, wide):
+    pd.DataFrame({"y": pd.array([100, None, 3], kind), "x": [1, 2, 3]}).to_parquet(tmp_path / "in.parquet")
+    write_filled(read_table(tmp_path / "in.parquet"), "y", [None, "300", None], {}, tmp_path / "out.parquet")
+    filled = pd.read_parquet(tmp_path / "out.parquet")
+    assert (str(filled["y"].dtype), filled["y"].tolist()) == (wide, [100, 300, 3])
+
+
+def test_a_column_is_widened_beside_damaged_notes_of_pandas(tmp_path):
+    made = pa.table({"y": pa.array([1, None], pa.int8())}).replace_schema_metadata({"pandas": b"{"})
+    pq.write_table(made, tmp_path / "in.parquet")
+    write_filled(read_table(tmp_path / "in.parquet"), "y", [None, "300"], {}, tmp_path / "out.parquet")
+    assert pq.read_table(tmp_path / "out.parquet")["y"].to_pylist() == [1, 300]
+
+
 def test_an_index_of_pandas_is_a_column_and_comes_back_as_an_index(tmp_path):
     frame = pd.DataFrame(
         {"y": pd.Categorical(["b", None, "a"], ["b", "a"], ordered=True)}, index=pd.Index([5, 6, 7], name="key")

@@ -58,11 +58,56 @@ def test_a_source_with_the_target_in_it_is_refused_and_columns_left_out_of_one_a
             {"x_margin": ["", "1"], "x_probability": ["", "1"], "x_probability_2": ["", "0"], "x_set": ["", "2"]},
             ["x_margin", "x_probability", "x_probability_2", "x_set"],
         ),
+        ({"y_margin": ["", "1"], "y_set": ["", "a"], "y_set_2": ["", "a|b"]}, ["y_margin", "y_set", "y_set_2"]),
+        ({"y_margin_3": ["2", "1"], "y_set_2": ["a", "a|b"]}, ["y_margin_3", "y_set_2"]),  # of predict
+        ({"y_low_2": ["", "1"], "y_high_2": ["", "2"]}, ["y_low_2", "y_high_2"]),
+        ({"x_probability_2": ["", "0.9"], "x_margin_2": ["", "1"]}, ["x_probability_2", "x_margin_2"]),
+        ({"x_probability_2": ["", "0.9"], "x_margin_3": ["", "1"]}, []),
+        (
+            {
+                "x_probability": ["", "0.9"],
+                "x_margin": ["", "1"],
+                "x_probability_a": ["0.1", "0.2"],
+                "x_set": ["a", ""],
+            },
+            ["x_probability", "x_margin"],
+        ),
         ({"x_probability": ["0.1", "0.9"], "x_margin": ["3", "1"]}, []),
+        ({"y_margin": ["", "1"], "y_set": ["a", ""]}, ["y_margin"]),
+        ({"y_low_2": ["", "1"], "y_high_3": ["", "2"]}, []),
         ({"y_low": ["1", "1"], "y_high": ["2", "2"]}, []),  # of the user's own
         ({"y_low": ["", "1"], "y_high": ["2", ""]}, []),
         ({"y_set": ["", "a"], "margin": ["", "1"], "x_margin": ["", "2"], "y_margins": ["", "3"]}, []),
     ],
 )
 def test_columns_that_an_earlier_run_appended_are_found(columns, expected):
-    assert find_appended(pd.DataFrame({"x": ["1", "2"], "y": ["a", ""], **columns}), "y") == expected
+    assert (
+        find_appended(pd.DataFrame({"x": ["1", "2"], "y": ["a", ""], **columns}), "y", np.array([False, True]))
+        == expected
+    )
+
+
+def intervals(low, high, y):
+    """A table with such ends and numbers, of which the last two are not known."""
+    empty = np.arange(len(y)) >= len(y) - 2
+    return find_appended(pd.DataFrame({"y_low_2": low, "y_high_2": high, "y": y}), "y", empty)
+
+
+def test_intervals_of_equal_width_around_most_given_numbers_are_those_of_an_earlier_run():
+    y = np.round(np.random.default_rng(0).normal(size=30), 2)
+    y[:9] += 7  # corrected by the user, to the worse of the model
+    predicted = np.where(np.arange(30) < 9, y - 7, y)
+    low, high = np.round(predicted - 0.333, 2), np.round(predicted + 0.333, 2)
+    ours = ["y_low_2", "y_high_2"]
+    for write in (lambda v: v, lambda v: [f"{x:.2f}" for x in v], lambda v: [f"{x:.2f}".replace(".", ",") for x in v]):
+        assert intervals(write(low), write(high), write(y)) == ours
+    assert intervals([f"{1e9 * x:.2e}" for x in low], [f"{1e9 * x:.2e}" for x in high], [f"{1e9 * x:.2e}" for x in y])
+    assert intervals(low, high, [*map(str, y[:-2]), "?", "-999"]) == ours
+
+
+def test_ends_that_a_user_gave_are_learned_from():
+    rng = np.random.default_rng(0)
+    y = np.round(rng.normal(size=30), 2)
+    assert intervals(y - 1, y + np.round(1 + rng.random(30), 2), y) == []  # the widths differ
+    assert intervals(y + 1, y + 2, y) == []  # the numbers are elsewhere
+    assert intervals([*map(str, y - 1)], ["none", *map(str, y[1:] + 1)], y) == []

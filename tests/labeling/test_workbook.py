@@ -63,6 +63,38 @@ def test_rows_and_columns_without_a_cell_are_left_out_and_other_sheets_are_named
     assert table.notes[1].endswith("are not read: 'more 1'.")
 
 
+def with_chart(path, is_empty):
+    """A workbook whose first sheet is a chart, with or without a diagram."""
+    openpyxl = pytest.importorskip("openpyxl")
+    made = openpyxl.load_workbook(book(path, ROWS))
+    sheet = made.create_chartsheet("diagram", 0)
+    if not is_empty:
+        chart = openpyxl.chart.BarChart()
+        chart.add_data(openpyxl.chart.Reference(made["Sheet"], min_col=2, min_row=1, max_row=3))
+        sheet.add_chart(chart)
+    made.active = 0
+    made.save(path)
+    return made
+
+
+@pytest.mark.parametrize("is_empty", [True, False])
+def test_a_first_sheet_that_is_a_chart_is_passed_over(is_empty, tmp_path):
+    with_chart(tmp_path / "in.xlsx", is_empty)
+    table = read_table(tmp_path / "in.xlsx")
+    assert (table.names, table.n_rows) == (ROWS[0], 2)
+    assert "its first sheet, 'Sheet', is read" in table.notes[0]
+    assert table.notes[1].endswith("are not read: 'diagram'.")
+
+
+def test_a_workbook_of_charts_is_one_sentence(tmp_path):
+    made = with_chart(tmp_path / "in.xlsx", is_empty=True)
+    made.remove(made["Sheet"])
+    made.save(tmp_path / "in.xlsx")
+    with pytest.raises(KernelweaveError, match=r"in\.xlsx' has no sheet with cells, only charts\.$") as caught:
+        read_table(tmp_path / "in.xlsx")
+    assert caught.value.code is ErrorCode.EMPTY
+
+
 @pytest.mark.parametrize(
     "rows, code",
     [([], ErrorCode.EMPTY), ([["x", "y"]], ErrorCode.NO_ROWS), ([["x", "x"], [1, 2]], ErrorCode.BAD_NAMES)],

@@ -18,6 +18,7 @@ from . import options as asked
 from .display import make_grid, open_console, print_json, show_columns, show_notes, show_stages, write_columns
 from .harmless import harmless
 from .options import LEARNING, option
+from .outputs import name_sources
 from .page import check_page, compared_page, name_page
 from .reading import describe_run, read_given
 from .streams import mark_work_done
@@ -72,7 +73,7 @@ def compare(
     report |= _describe(found) | {"seconds": round(problem.setup.clock.elapsed, 2)}
     report["warnings"] = [*given.notes, *problem.notes, *_note_limits(found), *notes]
     if report_file is not None:
-        atomic_write(report_file, compared_page(report), like=tables)
+        atomic_write(report_file, compared_page(report), like=name_sources(tables))
     mark_work_done()
     print_json(report) if json_ else show_comparison(report)
     name_page(report_file)

@@ -35,6 +35,7 @@ from .display import (
 )
 from .harmless import harmless
 from .options import OUTPUT, option
+from .outputs import name_sources
 from .page import check_page, learned_page, name_page
 from .reading import describe_run, number_rows, read_given
 from .streams import as_text, mark_work_done
@@ -122,7 +123,7 @@ def explain(
         report |= _in_unit(report, unit)
     report["warnings"] = [*given.notes, *problem.notes, *result.notes, *why, *notes]
     if report_file is not None:
-        atomic_write(report_file, learned_page(given, problem.setup.X, result.model, report), like=tables)
+        atomic_write(report_file, learned_page(given, problem.setup.X, result.model, report), like=name_sources(tables))
     mark_work_done()
     print_json(report) if json_ else show_explanation(report, columns)
     name_page(report_file)

@@ -31,7 +31,16 @@ from . import options as asked
 from .display import Stages, print_json, print_note, show_report, show_stages
 from .harmless import harmless
 from .options import OUTPUT, option
-from .outputs import WORKBOOKS, check_outputs, check_skops, make_files, make_record, name_copy, rename_taken
+from .outputs import (
+    WORKBOOKS,
+    check_outputs,
+    check_skops,
+    make_files,
+    make_record,
+    name_copy,
+    name_sources,
+    rename_taken,
+)
 from .page import check_packages, name_page
 from .partitions import FilesJob, label_files, show_files
 from .reading import number_rows, read_given, read_tables
@@ -113,7 +122,7 @@ def label(
         show_files(job, label_files(job, is_quiet=quiet or json_), json_)
         return
     out = output or name_copy(tables[0], "labeled")
-    record = out.with_name(out.name + ".json")
+    record = out.parent / f"{out.name}.json"  # a folder, which has no name, is refused below
     is_printed = str(out) == STANDARD
     _refuse_two_prints(is_printed, json_)
     check_outputs([*([] if is_printed else [out, record]), *filter(None, (model, report_file))], *tables)
@@ -268,11 +277,11 @@ def _write_copy(
 ) -> bytes:
     """Write the copy and the files beside it, all or none, as secret as the tables; without ``out`` return the copy."""
     if out is not None:
-        write_filled(*filled, out, unlabeled, beside=files, like=like)
+        write_filled(*filled, out, unlabeled, beside=files, like=name_sources(like))
         return b""
     copy = io.BytesIO()
     fill_copy(*filled, unlabeled)(copy)
-    write_all(files, like)
+    write_all(files, name_sources(like))
     return copy.getvalue()
 
 

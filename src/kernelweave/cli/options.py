@@ -10,6 +10,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from ..errors import ErrorCode, KernelweaveError
+from ..labeling.base import list_parts
 from ..labeling.partitions import names_many_files
 from ..labeling.problem import ReadingOptions
 from .streams import as_text
@@ -18,6 +19,7 @@ Options = TypeVar("Options", bound=ReadingOptions)
 
 COLUMNS, LEARNING, OUTPUT = "Columns", "Learning", "Output"
 TASKS, SCALES = ("auto", "classification", "regression"), ("auto", "block", "column", "none")
+MAX_SEED = 2**32 - 1  # of numpy's RandomState, which scikit-learn uses
 
 
 def option(text: str, panel: str, *names: str, metavar: str | None = None) -> Any:
@@ -86,6 +88,15 @@ def check_counts(**numbers: int) -> None:
             )
 
 
+def check_seed(seed: int) -> None:
+    """Refuse a seed that generators of random numbers do not take."""
+    check_counts(seed=seed)
+    if seed > MAX_SEED:
+        raise KernelweaveError(
+            f"--seed {seed} is too large; give a whole number from 0 to {MAX_SEED}.", ErrorCode.BAD_OPTION
+        )
+
+
 def check_workers(tables: Sequence[Path], cluster: str | None, workers: int | None) -> None:
     """Refuse workers where there is nothing to share out, and two kinds of them."""
     if cluster is None and workers is None:
@@ -121,7 +132,7 @@ def read_options(
     check_choice(task, TASKS, "--task")
     check_choice(scale, SCALES, "--scale")
     check_limit(time_limit)
-    check_counts(seed=seed)
+    check_seed(seed)
     return kind(
         target=as_text(target),
         task=task,
@@ -141,9 +152,10 @@ def parse_sources(texts: Sequence[str]) -> dict[str, list[str]]:
     sources: dict[str, list[str]] = {}
     for text in texts:
         name, separator, columns = text.partition("=")
-        if not (name and separator and columns):
+        parts = list_parts(columns)
+        if not (name and separator and parts):
             raise KernelweaveError(
                 f"--source {text!r} is not NAME=COLUMNS, such as genes=gene_* or lab=a,b.", ErrorCode.BAD_OPTION
             )
-        sources.setdefault(name, []).extend(columns.split(","))
+        sources.setdefault(name, []).extend(parts)
     return sources

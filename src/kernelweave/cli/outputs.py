@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ErrorCode, KernelweaveError
-from ..files import check_output
+from ..files import Source, check_output
 from ..labeling.job import Labeling
 from ..labeling.problem import encode
 from ..labeling.table import STANDARD
@@ -18,6 +18,7 @@ from .page import learned_page
 from .reading import Given, describe_run
 
 WORKBOOKS = (".xlsx", ".xlsm")
+STDIN_NUMBER = 0  # also where sys.stdin is another stream
 
 
 def check_outputs(outputs: Sequence[Path], *inputs: Path) -> None:
@@ -30,6 +31,11 @@ def check_outputs(outputs: Sequence[Path], *inputs: Path) -> None:
             f"A file is named twice among the outputs {', '.join(map(str, outputs))}; give each its own name.",
             ErrorCode.SAME_FILE,
         )
+
+
+def name_sources(tables: Sequence[Path]) -> list[Source]:
+    """Return the files that outputs are made from, to be as secret: standard input by the number that it always has."""
+    return [STDIN_NUMBER if str(table) == STANDARD else table for table in tables]
 
 
 def name_copy(table: Path, what: str) -> Path:

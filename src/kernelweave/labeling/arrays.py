@@ -1,7 +1,8 @@
 """Arrays of numpy in one file (.npz): ``X``, ``y`` and, optionally, ``feature_names``.
 
 The columns are those of ``X``, called by ``feature_names`` or x0, x1, ..., and ``y``. In ``y`` an empty text or NaN is
-an empty cell. The copy holds the same arrays with ``y`` filled in, and one more for each appended column.
+an empty cell; bytes are texts in UTF-8. The copy holds the same arrays with ``y`` filled in, as texts where it was
+bytes, and one more for each appended column.
 """
 
 from __future__ import annotations
@@ -19,9 +20,11 @@ from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer, reason
 from .archives import BROKEN_ZIP
 from .base import Extra, Table, Texts, Values, check_header, require_package
+from .numbers import widen_type
 
 TARGET, NAMES = "y", "feature_names"
 FAILURES = (*BROKEN_ZIP, TypeError, SyntaxError, TokenError)  # the last ones of headers that are none
+TRUTHS = ("True", "False")
 FIRST_HALF, LAST_HALF, LAST_CHARACTER = 0xD800, 0xDFFF, 0x10FFFF  # code points of Unicode; halves are surrogates
 
 
@@ -37,9 +40,7 @@ class ArraysTable(Table):
         try:
             with np.load(io.BytesIO(raw), allow_pickle=False) as file:
                 arrays = {name: file[name] for name in file.files}
-            for name in {TARGET, NAMES} & arrays.keys():
-                if arrays[name].dtype.kind == "U":
-                    _require_unicode(name, arrays[name])
+            arrays |= {name: _read_texts(name, arrays[name]) for name in (TARGET, NAMES) if name in arrays}
         except FAILURES as error:
             why = reason(error)
             if "pickle" in why:
@@ -104,14 +105,31 @@ class ArraysTable(Table):
 
     def _fill(self, values: Values) -> np.ndarray:
         given = self.arrays[TARGET]
-        texts = [str(old) if new is None else new for old, new in zip(given, values, strict=True)]
+        rows = np.array([value is not None for value in values])
         try:
-            return np.array(texts) if given.dtype.kind == "U" else np.array(texts).astype(given.dtype)
+            new = _parse([value for value in values if value is not None], given[~rows])
         except ValueError as error:
             raise KernelweaveError(
                 f"y of '{self.path}' has the type {given.dtype} and cannot be filled: {reason(error)}.",
                 ErrorCode.UNSUPPORTED,
             ) from None
+        filled = np.empty(given.shape, new.dtype)
+        filled[rows], filled[~rows] = new, given[~rows]
+        return filled
+
+
+def _read_texts(name: str, array: np.ndarray) -> np.ndarray:
+    """Return an array of texts or numbers, bytes as texts; refuse records, and texts that are not Unicode."""
+    if array.dtype.kind == "V":
+        raise ValueError(f"{name} holds records ({array.dtype}); write it as an array of texts or numbers")
+    if array.dtype.kind == "S":
+        try:
+            return np.char.decode(array, "utf-8")
+        except UnicodeDecodeError:
+            raise ValueError(f"{name} holds bytes that are not UTF-8; write it as an array of str") from None
+    if array.dtype.kind == "U":
+        _require_unicode(name, array)
+    return array
 
 
 def _require_unicode(name: str, texts: np.ndarray) -> None:
@@ -127,3 +145,18 @@ def _read_appended(texts: Sequence[str]) -> np.ndarray:
         return np.array([float(text) if text else np.nan for text in texts])
     except ValueError:
         return np.array([str(text) for text in texts])
+
+
+def _parse(texts: Sequence[str], kept: np.ndarray) -> np.ndarray:
+    """Return the values that texts stand for, in the type of those that are kept or in a wider one that holds both."""
+    dtype = kept.dtype
+    if dtype.kind == "U":
+        return np.array(texts, dtype=np.promote_types(dtype, np.array(texts, dtype=str).dtype))
+    if dtype.kind == "b":  # numpy takes each text for True
+        if other := [text for text in texts if text not in TRUTHS]:
+            raise ValueError(f"{other[0]!r} is not one of {', '.join(TRUTHS)}")
+        return np.array([text == "True" for text in texts])
+    if dtype.kind in "iuf":
+        numbers = list(map(float if dtype.kind == "f" else int, texts))
+        return np.array(numbers, dtype=widen_type(kept, numbers))
+    return np.array(texts, dtype=str).astype(dtype)

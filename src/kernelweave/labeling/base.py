@@ -84,13 +84,24 @@ def expand_names(words: Sequence[str], names: Sequence[str], path: Path) -> tupl
     """Return the columns that words name: a name, a pattern such as ``gene_*``, or several of them as in ``a,b``."""
     found: dict[str, None] = {}
     for word in words:
-        for part in [word] if word in names else word.split(","):
+        for part in [word] if word in names else list_parts(word) or [word]:
             part = part if part in names else part.strip()
             matching = match_names(part, names)
             if not matching:
                 raise no_such_column(f"'{path}'", [part], names)
             found.update(dict.fromkeys(matching))
     return tuple(found)
+
+
+def list_parts(word: str) -> list[str]:
+    """Return the texts between the commas of a word; blank ones, as after a last comma, do not count.
+
+    Examples
+    --------
+    >>> list_parts("a,b,")
+    ['a', 'b']
+    """
+    return [part for part in word.split(",") if part.strip()]
 
 
 def no_such_column(where: str, absent: Sequence[str], names: Sequence[str]) -> KernelweaveError:

@@ -26,6 +26,8 @@ NUMBER = re.compile(r"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]+
 GROUPED_DIGITS = r"[1-9][0-9]{0,2}(?P<mark>[,.' \u00a0\u202f\u2019])[0-9]{3}(?:(?P=mark)[0-9]{3})*"
 THOUSANDS = re.compile(rf"[+-]?{GROUPED_DIGITS}(?:[.,][0-9]+)?")
 MAX_DECIMALS = 340  # the smallest double has 324, and 17 significant digits
+FLOAT_TYPES = ("float32", "float64")
+INTEGER_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
 MIN_DIGITS = 3  # significant ones, written where the given numbers have exponents
 
 
@@ -112,6 +114,35 @@ def find_number_format(texts: Iterable[str]) -> str:
     if all(len(part) > 1 for part in parts):
         return f".{n_digits - 1}{letter}"
     return f".{n_digits}{'g' if letter == 'e' else 'G'}"
+
+
+def widen_type(kept: np.ndarray, new: Sequence[int] | Sequence[float]) -> np.dtype:
+    """Return the type of an array or, if its range does not hold all new numbers too, the smallest type that does.
+
+    Raises
+    ------
+    ValueError
+        Where no type of the same kind, integers or floats, holds all.
+
+    Examples
+    --------
+    >>> [str(widen_type(np.array([0, 200], np.uint8), new)) for new in ([255], [300], [-1])]
+    ['uint8', 'int16', 'int16']
+    """
+    is_float = kept.dtype.kind == "f"
+    ends = list(new) if is_float else [*new, *map(int, kept)]  # whatever floats hold, larger ones do
+    for dtype in (kept.dtype, *map(np.dtype, FLOAT_TYPES if is_float else INTEGER_TYPES)):
+        low, high = _find_range(dtype)
+        if dtype.itemsize >= kept.dtype.itemsize and low <= min(ends) and max(ends) <= high:
+            return dtype
+    raise ValueError(f"no type holds {min(ends):g} and {max(ends):g}")
+
+
+def _find_range(dtype: np.dtype) -> tuple[float, float]:
+    if dtype.kind == "f":
+        high = float(np.finfo(dtype).max)
+        return -high, high
+    return int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
 
 
 def looks_like_formula(text: str) -> bool:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,10 @@ from ..errors import ErrorCode, KernelweaveError
 from ..files import Writer, reason
 from .archives import require_room
 from .base import Extra, Table, Texts, Values, check_header, require_package
+from .numbers import widen_type
 
 UNREADABLE = (ValueError, TypeError, KeyError, OverflowError, NotImplementedError, OSError)  # and pyarrow's, of these
+PANDAS = b"pandas"  # key of the metadata that pandas writes
 VALUE_BYTES = 1  # at least, of a value: a billion equal ones are a few bytes of a file
 
 
@@ -90,10 +93,25 @@ class ParquetTable(Table):
             raise KernelweaveError(f"{why}. Write it as text, or remove it.", ErrorCode.UNSUPPORTED) from None
 
     def prepare_copy(self, target: str, values: Values, extra: Extra) -> Writer:
-        arrow = self.fill(target, values)
+        arrow = self._widened(target, values).fill(target, values)
         for name, texts in extra.items():
             arrow = arrow.append_column(name, read_cells(texts))
         return lambda file: require_package("pyarrow.parquet").write_table(arrow, file, **self.options)
+
+    def _widened(self, target: str, values: Values) -> ParquetTable:
+        """Return the table with a column of integers in a type that holds the values, too, if there is one."""
+        j, pa = self.position(target), require_package("pyarrow")
+        cells = self.arrow.column(j)
+        if not pa.types.is_integer(cells.type):
+            return self
+        kept = cells.filter(pa.array([value is None for value in values])).drop_null().to_numpy()
+        with contextlib.suppress(ValueError):  # `fill` says what is wrong
+            dtype = widen_type(kept, [int(value) for value in values if value is not None])
+            field = self.arrow.schema.field(j).with_type(pa.from_numpy_dtype(dtype))
+            if field.type != cells.type:
+                arrow = self.arrow.set_column(j, field, cells.cast(field.type))
+                return replace(self, arrow=_note_type(arrow, target, dtype.name))
+        return self
 
     def fill(self, target: str, values: Values) -> Any:
         """The Arrow table with the cells of one column filled; None leaves a cell as it is."""
@@ -116,9 +134,25 @@ def read_cells(texts: Sequence[str]) -> Any:
     return cells
 
 
+def _note_type(arrow: Any, name: str, kind: str) -> Any:
+    """Return a table whose metadata, if pandas wrote them, have another type of integers for one column."""
+    metadata = dict(arrow.schema.metadata or {})
+    with contextlib.suppress(ValueError, TypeError, KeyError, AttributeError):  # they may be damaged
+        noted = json.loads(metadata[PANDAS])
+        for column in noted["columns"]:
+            if column["field_name"] == name:
+                is_nullable = column["numpy_type"][:1].isupper()  # Int8 beside int8
+                nullable = kind.replace("int", "Int").replace("u", "U")
+                column |= {"pandas_type": kind, "numpy_type": nullable if is_nullable else kind}
+        return arrow.replace_schema_metadata(metadata | {PANDAS: json.dumps(noted)})
+    return arrow
+
+
 def _fill(cells: Any, values: Values) -> Any:
     pa, compute = require_package("pyarrow"), require_package("pyarrow.compute")
     mask = pa.array([value is not None for value in values])
+    if pa.types.is_integer(cells.type):
+        values = [value if value is None else str(int(value)) for value in values]  # "-0" is no number without a sign
     texts = pa.array(list(values), "string")
     if not pa.types.is_dictionary(cells.type):
         return compute.if_else(mask, texts.cast(cells.type), cells)

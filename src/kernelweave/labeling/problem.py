@@ -6,7 +6,7 @@ Features are encoded without labels, on all rows; labels decide only which colum
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,10 +18,14 @@ from .columns import Column, ColumnPlan, plan_columns
 from .encoder import column_positions, make_encoder
 from .gaps import describe_gaps, shorten_gaps
 from .learner import AUTO, Clock, OnStage, Setup, make_library
+from .numbers import find_decimal_mark, find_number_format, parse_numbers
 from .target import find_task, strip_texts
 from .text_choice import choose_texts, find_helpful
 
 MAX_FEATURE = 1e70  # whose inner products can be squared
+NUMBERED = "(?:_[0-9]+)?"  # what an appended column is called by besides, if its name was taken
+MIN_INSIDE = 0.5  # share of given numbers in the intervals of an earlier run, whatever coverage that promised
+ROUNDED_ENDS = 1.5  # units of the last digit by which widths of intervals differ at most: one, and what doubles lose
 MAX_COLUMNS_NAMED = 5  # left-out columns in a message
 
 
@@ -114,7 +118,7 @@ def read_problem(
     cells = strip_texts(cells)
     task = find_task(cells[~empty], options.task, options.target)
     on_stage("reading the columns", 0.0)
-    plan = _plan_features(frame, options)
+    plan = _plan_features(frame, empty, options)
     groups = None if options.group is None else strip_texts(frame[options.group])
     plan, encoder, X = _fit_encoder(plan, frame, (task, cells, empty, groups), options.seed)
     notes = _check_sources(plan, options) + describe_gaps({column.name: column.gaps for column in plan.used})
@@ -174,7 +178,7 @@ def _check_features(encoder: Pipeline, features: Any) -> np.ndarray:
     return X
 
 
-def _plan_features(frame: Any, options: ReadingOptions) -> ColumnPlan:
+def _plan_features(frame: Any, empty: np.ndarray, options: ReadingOptions) -> ColumnPlan:
     """Return what is done with each column; refuse a table without a column to learn from."""
     plan = plan_columns(
         frame,
@@ -182,7 +186,7 @@ def _plan_features(frame: Any, options: ReadingOptions) -> ColumnPlan:
         id_columns=options.id_columns,
         ignore=options.ignore,
         group=options.group,
-        appended=find_appended(frame, options.target),
+        appended=find_appended(frame, options.target, empty),
         sources=dict(options.sources) or None,
         scale=options.scale,
     )
@@ -192,30 +196,82 @@ def _plan_features(frame: Any, options: ReadingOptions) -> ColumnPlan:
     return plan
 
 
-def find_appended(frame: Any, target: str) -> list[str]:
+def find_appended(frame: Any, target: str, empty: np.ndarray) -> list[str]:
     """Return the columns that an earlier run appended with its labels: to learn from them is to learn from itself.
 
-    ``low`` and ``high`` are such columns where both are blank in the same rows, those with a given number; and so are
-    ``probability`` and ``margin`` of another column than the target, which that run may have learned from the target.
+    A name that was taken has a number at its end. ``low`` and ``high`` are such columns where both are blank in the
+    same rows, those with a given number, or where they are intervals of equal width around most of the given numbers;
+    and so are ``probability`` and ``margin`` of another column than the target, which that run may have learned from
+    the target. Sets are such columns beside a margin that is blank in the same rows.
+
+    Parameters
+    ----------
+    frame : pandas.DataFrame
+    target : str
+    empty : ndarray of bool, shape (n_rows,)
+        In which rows the target has no label.
     """
     names = [str(name) for name in frame.columns]
-    known, appended = set(names), []
-    for name in (target, *(name for name in names if name != target)):
-        pair = [f"{name}_probability", f"{name}_margin"]
-        if name == target or (known.issuperset(pair) and _are_blank_together(frame, pair)):
-            ours = re.compile(rf"{re.escape(name)}_(?:probability(?:_.*)?|margin(?:_[0-9]+)?)", re.DOTALL)
-            found = [other for other in names if ours.fullmatch(other)]
-            appended += found + ([f"{name}_set"] if found and f"{name}_set" in known else [])
-    ends = [f"{target}_low", f"{target}_high"]
-    if known.issuperset(ends) and _are_blank_together(frame, ends):
-        appended += ends
+    others: dict[str, list[str]] = {}
+    for name, pair in _find_pairs(names, "probability", "margin"):
+        if name != target and name in names and _are_blank_together(frame, pair):
+            others.setdefault(name, []).append(pair[1])
+    appended = _find_of_classes(frame, names, target)
+    for name, margins in others.items():
+        found = _find_of_classes(frame, names, name)
+        appended += [other for other in found if any(_are_blank_together(frame, (other, one)) for one in margins)]
+    for name, pair in _find_pairs(names, "low", "high"):
+        if name == target and (_are_blank_together(frame, pair) or _are_intervals(frame, pair, target, empty)):
+            appended += pair
     return list(dict.fromkeys(appended))
+
+
+def _find_pairs(names: Sequence[str], first: str, second: str) -> Iterator[tuple[str, tuple[str, str]]]:
+    """Yield a name, and the columns called by it, two words and the same number, if any."""
+    known, ends = set(names), re.compile(rf"(.+)_{second}({NUMBERED})", re.DOTALL)
+    for name in names:
+        if (match := ends.fullmatch(name)) and (other := f"{match[1]}_{first}{match[2]}") in known:
+            yield match[1], (other, name)
+
+
+def _find_of_classes(frame: Any, names: Sequence[str], target: str) -> list[str]:
+    """Return the columns called like probabilities, margins and sets of a target."""
+    stem = re.escape(target)
+    ours = re.compile(rf"{stem}_(?:probability(?:_.*)?|margin{NUMBERED})", re.DOTALL)
+    margin, a_set = (re.compile(rf"{stem}_{word}{NUMBERED}") for word in ("margin", "set"))
+    margins = [name for name in names if margin.fullmatch(name)]
+    sets = [name for name in names if a_set.fullmatch(name)]
+    alike = [name for name in sets if any(_share_blanks(frame, (name, other)) for other in margins)]
+    return [name for name in names if ours.fullmatch(name)] + alike
 
 
 def _are_blank_together(frame: Any, pair: Sequence[str]) -> bool:
     """Return whether two columns are blank in the same rows, and in some."""
-    blank = [frame[name].isna().to_numpy() | [str(cell).strip() == "" for cell in frame[name]] for name in pair]
-    return bool(blank[0].any() and np.array_equal(blank[0], blank[1]))
+    return _share_blanks(frame, pair) and bool(_find_blank(frame, pair[0]).any())
+
+
+def _share_blanks(frame: Any, pair: Sequence[str]) -> bool:
+    return bool(np.array_equal(_find_blank(frame, pair[0]), _find_blank(frame, pair[1])))
+
+
+def _find_blank(frame: Any, name: str) -> np.ndarray:
+    return np.asarray(frame[name].isna().to_numpy() | [str(cell).strip() == "" for cell in frame[name]], dtype=bool)
+
+
+def _are_intervals(frame: Any, pair: Sequence[str], target: str, empty: np.ndarray) -> bool:
+    """Return whether two columns are the ends of intervals of equal width, up to rounding, with most given numbers."""
+    texts = [strip_texts(frame[name]).tolist() for name in (*pair, target)]
+    ends = [*texts[0], *texts[1]]
+    low, high = np.split(parse_numbers(ends, find_decimal_mark(ends)), 2)
+    if np.isnan(low + high).any():
+        return False
+    number_format = find_number_format(ends)
+    unit = 10.0 ** -int(number_format[1:-1])  # of the last digit
+    if not number_format.endswith("f"):
+        unit *= 10 * np.abs([low, high]).max()
+    numbers = parse_numbers(texts[2], find_decimal_mark(texts[2]))[~empty]
+    is_inside = (low[~empty] <= numbers) & (numbers <= high[~empty])
+    return bool(np.ptp(high - low) <= ROUNDED_ENDS * unit and np.mean(is_inside) > MIN_INSIDE)
 
 
 def _check_sources(plan: ColumnPlan, options: ReadingOptions) -> list[str]:

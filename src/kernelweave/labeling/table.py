@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import ErrorCode, KernelweaveError
-from ..files import StrPath, Writer, check_output, reason, write_all
+from ..files import Source, StrPath, Writer, check_output, reason, write_all
 from .archives import GZIP, ZIP, find_kind, unpack
 from .arrays import ArraysTable
 from .base import Extra, Table, Values
@@ -76,7 +76,7 @@ def write_filled(
     unlabeled: str | None = None,
     *,
     beside: Sequence[tuple[StrPath, bytes]] = (),
-    like: Sequence[StrPath] = (),
+    like: Sequence[Source] = (),
 ) -> None:
     r"""Write a copy of the table in which empty cells of one column are filled and columns are appended.
 
@@ -93,7 +93,7 @@ def write_filled(
     unlabeled : str or None, as in `is_empty`
     beside : sequence of (path, bytes)
         Further files that take their places together with the copy.
-    like : sequence of paths
+    like : sequence of paths, or of numbers of open files
         Further tables: nobody may do more with the outputs than with each of them.
 
     Examples

@@ -30,15 +30,18 @@ ERROR = "e"  # openpyxl's type of cells such as #N/A
 def read_workbook(path: Path, raw: bytes) -> TextTable:
     """Read the first sheet of a workbook: the values of its cells as text, of formulas the values last worked out.
 
-    Empty rows and columns around the table are left out. A note says that the copy is CSV.
+    Sheets that are charts do not count. Empty rows and columns around the table are left out. A note says that the copy
+    is CSV.
     """
     openpyxl = require_package("openpyxl")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of extensions of the format, which hold no cells
-            book = openpyxl.load_workbook(io.BytesIO(raw), read_only=True, data_only=True, keep_links=False)
-            sheets = [sheet.title for sheet in book.worksheets]
-            rows, n_errors = _read_rows(path, book.worksheets[0])
+            worksheets, charts = _open_sheets(openpyxl, raw)
+            if charts and not worksheets:
+                raise KernelweaveError(f"'{path}' has no sheet with cells, only charts.", ErrorCode.EMPTY)
+            sheets = [*(sheet.title for sheet in worksheets), *charts]
+            rows, n_errors = _read_rows(path, worksheets[0])
     except KernelweaveError:
         raise
     except FAILURES as error:
@@ -61,6 +64,18 @@ def read_workbook(path: Path, raw: bytes) -> TextTable:
         )
     table = TextTable.parse(path, text.getvalue().encode(), delimiter=",")
     return replace(table, remarks=tuple(notes))
+
+
+def _open_sheets(openpyxl: Any, raw: bytes) -> tuple[list[Any], list[str]]:
+    """Return the sheets with cells, and the names of those that are charts, which are not read.
+
+    openpyxl fails on charts that are empty.
+    """
+    charts: list[str] = []
+    reader = openpyxl.reader.excel.ExcelReader(io.BytesIO(raw), read_only=True, data_only=True, keep_links=False)
+    reader.read_chartsheet = lambda sheet, relation: charts.append(sheet.name)
+    reader.read()
+    return reader.wb.worksheets, charts
 
 
 def _read_rows(path: Path, sheet: Any) -> tuple[list[dict[int, str]], int]:
