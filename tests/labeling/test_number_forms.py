@@ -51,6 +51,43 @@ def test_where_two_readings_are_left_or_none_there_is_no_form(texts):
     assert find_number_form(texts, np.ones(len(texts), dtype=int)) is None
 
 
+DECIMALS = [f"{1 + k % 9}.{101 + 7 * k}" for k in range(99)]
+WITH_COMMA = [text.replace(".", ",") for text in DECIMALS]
+BELOW_ONE = [f"0,{text[2:]}" for text in DECIMALS]
+
+
+@pytest.mark.parametrize(
+    "texts, form, gaps",
+    [
+        *(([*DECIMALS, odd], "", [odd]) for odd in ("12,5", "1,234", "1.234,5", "1.234.567", "1.2.3")),
+        ([*DECIMALS[:60], *map(str, range(30)), "5,00"], "", ["5,00"]),
+        ([*(f"{text} kg" for text in DECIMALS), "12,5 kg"], ".-kg", ["12,5 kg"]),
+        ([*(f"{text}%" for text in DECIMALS), "12,5%"], ".-%", ["12,5%"]),
+        *(([*BELOW_ONE, odd], ",", [odd]) for odd in ("1.5", "1.234")),
+        ([*WITH_COMMA, "0,500", "12.75"], ",", ["12.75"]),
+        ([*DECIMALS, "1,234.5"], ".,", []),  # changes no other cell
+        ([*BELOW_ONE, "1.234,5"], ",.", []),
+        ([*DECIMALS, "1.234.567", "12.345.678"], ",.", []),  # several cells can be nothing but thousands
+        ([*WITH_COMMA, "1,234,567", "12,345,678"], ".,", []),
+        ([*DECIMALS, "1.234.567", "1,234,567"], "", ["1.234.567", "1,234,567"]),
+        ([*WITH_COMMA, "1,234,567"], ".,", []),  # without it nothing decides
+        ([*(f"${text}" for text in WITH_COMMA), "$1.5"], ".,$", []),  # amounts have two decimals, not three
+    ],
+)  # fmt: skip
+def test_a_few_odd_cells_do_not_turn_decimals_into_thousands(texts, form, gaps):
+    for counts in (np.ones(len(texts), dtype=int), np.full(len(texts), 3)):
+        assert find_number_form(texts, counts) == form
+    assert [text for text, value in zip(texts, parse_form(texts, form), strict=True) if np.isnan(value)] == gaps
+
+
+def test_an_odd_cell_does_not_decide_between_thousands_and_decimals():
+    once = np.ones(100, dtype=int)
+    assert find_number_form(WITH_COMMA, once[1:]) is None
+    assert find_number_form([*WITH_COMMA, "1.5"], once) is None
+    many = [*WITH_COMMA[:80], *(f"{k}.5" for k in range(20))]
+    assert find_number_form(many, once) == ".,"
+
+
 def test_the_unit_is_that_of_most_cells_and_others_are_no_numbers_of_this_form():
     form = find_number_form(["12 kg", "7 kg", "500 g", "5"], np.array([5, 5, 1, 1]))
     assert (form, unit_of(form)) == (".-kg", "kg")

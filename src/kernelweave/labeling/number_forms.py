@@ -6,6 +6,11 @@ unit stands behind the number; a currency on either side, which is the same for 
 cells. The marks are those with which most cells can be read; where two ways of reading them are left, a currency
 decides for thousands (amounts have two decimals, not three), and elsewhere only the user knows: there is no form. An
 amount with its currency in parentheses, ``($1,200)``, is negative.
+
+A few odd cells, such as ``12,5`` among ``1.234`` and ``5.678``, do not make thousands of decimals: where a decimal mark
+alone reads all but gaps (see ``gaps``), only cells that it takes marks between thousands to read, such as
+``1.234.567`` or ``1.234,5``, say that there are such marks, and a single one does so only if the other cells mean the
+same with them, or nothing without.
 """
 
 from __future__ import annotations
@@ -16,6 +21,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .gaps import are_gaps
 from .numbers import GROUPED_DIGITS, TYPESET_MINUS, Floats, are_codes, parse_numbers
 
 __all__ = ["CURRENCIES", "describe_form", "describe_signs", "find_number_form", "parse_form", "unit_of"]
@@ -40,6 +46,7 @@ SIGNED = re.compile(
     (?:(?P<thousands>{GROUPED_DIGITS})|\d++)?(?:[.,]\d++)?(?<=\d)(?:[eE][+-]?\d++)?\s*+(?P<unit>{UNIT})?""",
     re.VERBOSE,
 )
+MIN_GROUPED = 2  # texts that only marks between thousands explain: a single one may be a slip
 MIN_SHARE_SIGNED = 0.9  # of the cells that are numbers but for signs
 MAX_UNITS = 3  # codes have more different endings than measurements
 N_HEAD = 1000  # levels that are looked at for advice, and before all others
@@ -93,6 +100,29 @@ def _find_form(levels: Sequence[str], counts: NDArray[np.intp]) -> str | None:
 
 
 def _find_marks(numbers: Sequence[str], weights: NDArray[np.intp], unit: str) -> tuple[str, str] | None:
+    """Return the marks with which the numbers are written, whatever a few odd ones say; None if that is not decided."""
+    plain = [_read_marks(numbers, decimal, "") for decimal in ".,"]
+    values = min(plain, key=lambda values: weights[np.isnan(values)].sum())
+    if not are_gaps(numbers, weights, values):
+        return _rank_marks(numbers, weights, unit)
+    is_usual = ~np.isnan(values)
+    is_grouped = np.isnan(plain[0]) & np.isnan(plain[1])
+    marks = _rank_marks(*_take(numbers, weights, is_usual | is_grouped), unit)
+    if marks is not None:
+        read = _read_marks(numbers, *marks)
+        n_grouped = int((is_grouped & ~np.isnan(read)).sum())
+        if n_grouped >= MIN_GROUPED or np.array_equal(read[is_usual], values[is_usual]):
+            return marks
+    return _rank_marks(*_take(numbers, weights, is_usual), unit) or marks
+
+
+def _take(
+    numbers: Sequence[str], weights: NDArray[np.intp], kept: NDArray[np.bool_]
+) -> tuple[list[str], NDArray[np.intp]]:
+    return [numbers[k] for k in np.flatnonzero(kept).tolist()], weights[kept]
+
+
+def _rank_marks(numbers: Sequence[str], weights: NDArray[np.intp], unit: str) -> tuple[str, str] | None:
     """Return the marks with which most numbers can be read; None if that does not decide."""
     used = set("".join(numbers))
     found: list[tuple[int, tuple[str, str], Floats]] = []
