@@ -106,6 +106,7 @@ def test_one_stray_cell_among_numbers_is_a_gap_and_is_named(stray):
         (["9:30", "36:15", "2 h 5 min", "1:00"], "duration", "h:m", []),
         (["59:30", "1:02:10", "45:00"], "duration", "m:s", []),
         (["2 days", "1 day", "5 days", "7 days", "3 days"], "duration", "h:m", []),
+        (["2 days", "1 day", "5 days", "0", "7 days"], "duration", "h:m", []),
         (["2 days", "4 days", "5 days"], "numeric", ".-days", []),
         (["$1,200.50", "($38,364.00)", "$7"], "numeric", ".,$", []),
         (["1.5", "\u22122.5", "\u22120.5"], "numeric", "", []),

@@ -94,6 +94,20 @@ def test_the_unit_is_that_of_most_cells_and_others_are_no_numbers_of_this_form()
     assert_array_equal(parse_form(["12 kg", "500 g", "5", "$5 kg", "--5 kg", "1,2 kg"], form), [12, *[np.nan] * 5])
 
 
+@pytest.mark.parametrize("texts, form", [(["5%", "0", "12.5%", "0.0", "0"], ".-%"), (["0", "0", "0", "$5"], ".-$")])
+def test_a_zero_needs_no_unit(texts, form):
+    assert find_number_form(texts, np.ones(len(texts), dtype=int)) == form
+    expected = [float(text.strip("$%")) for text in texts]
+    assert_array_equal(parse_form(texts, form), expected)
+    assert np.isnan(parse_form(["5", "0 kg", "-", "00"], form)[:3]).all()
+    assert find_number_form(["0", "0"], np.ones(2, dtype=int)) == ""
+
+
+def test_of_two_units_with_as_many_cells_each_the_plain_one_is_taken_in_any_order():
+    for texts in (["7", "5 kg"], ["5 kg", "7"]):
+        assert find_number_form(texts, np.ones(2, dtype=int)) == ""
+
+
 def test_a_form_is_described_in_words():
     assert describe_form(",.€") == "in €, '.' between thousands, decimal comma"
     assert describe_form(".-kg") == "in kg"

@@ -3,9 +3,9 @@ r"""Numbers as people write them: with marks between thousands, a currency sign,
 A form says how the numbers of one column are written: the decimal mark, the mark between thousands or ``-`` for none,
 and the unit, such as ``.,$``, ``,.€``, ``.-kg`` or ``.-%``; the empty text stands for ``.-`` and ``,`` for ``,-``. The
 unit stands behind the number; a currency on either side, which is the same for all cells. The unit is that of most
-cells. The marks are those with which most cells can be read; where two ways of reading them are left, a currency
-decides for thousands (amounts have two decimals, not three), and elsewhere only the user knows: there is no form. An
-amount with its currency in parentheses, ``($1,200)``, is negative.
+cells; a plain ``0`` has any unit. The marks are those with which most cells can be read; where two ways of reading them
+are left, a currency decides for thousands (amounts have two decimals, not three), and elsewhere only the user knows:
+there is no form. An amount with its currency in parentheses, ``($1,200)``, is negative.
 
 A few odd cells, such as ``12,5`` among ``1.234`` and ``5.678``, do not make thousands of decimals: where a decimal mark
 alone reads all but gaps (see ``gaps``), only cells that it takes marks between thousands to read, such as
@@ -35,6 +35,7 @@ WITH_UNIT = re.compile(
     (?P<number>[+-]?[.,]?[0-9](?:[0-9.,'\u2019\ \u00a0\u202f]*[0-9.,])?(?:[eE][+-]?[0-9]+)?)\s*(?P<suffix>{UNIT})?""",
     re.VERBOSE,
 )
+ZERO = re.compile(r"[+-]?0++(?:[.,]0*+)?")
 NO_MARK = "-"
 BLANKS = " \u00a0\u202f"
 # Decimal mark, and mark between thousands; the first way that reads most cells is taken.
@@ -84,10 +85,11 @@ def _find_form(levels: Sequence[str], counts: NDArray[np.intp]) -> str | None:
     votes: dict[str, int] = {}
     for part, count in zip(parts, counts.tolist(), strict=True):
         if part is not None:
-            votes[part[1]] = votes.get(part[1], 0) + count
+            n_votes = 0 if _is_plain_zero(part) else count
+            votes[part[1]] = votes.get(part[1], 0) + n_votes
     if not votes:
         return None
-    unit = max(votes, key=lambda each: votes[each])
+    unit = max(votes, key=lambda each: (votes[each], not each, each))  # the order of the cells does not matter
     agreeing = [k for k, part in enumerate(parts) if part is not None and part[1] == unit]
     numbers, weights = [parts[k][0] for k in agreeing], counts[agreeing]  # type: ignore[index]
     if unit and are_codes(numbers):
@@ -164,7 +166,13 @@ def parse_form(levels: Sequence[str], form: str) -> Floats:
         return parse_numbers(levels, form or ".")
     decimal, thousands, unit = form[0], form[1].strip(NO_MARK), form[2:]
     parts = [_split(level) for level in levels]
-    return _read_marks([part[0] if part and part[1] == unit else "" for part in parts], decimal, thousands)
+    of_unit = (part is not None and (part[1] == unit or _is_plain_zero(part)) for part in parts)
+    numbers = [part[0] if is_of_unit else "" for part, is_of_unit in zip(parts, of_unit, strict=True)]  # type: ignore[index]
+    return _read_marks(numbers, decimal, thousands)
+
+
+def _is_plain_zero(part: tuple[str, str]) -> bool:
+    return not part[1] and ZERO.fullmatch(part[0]) is not None
 
 
 def _split(level: str) -> tuple[str, str] | None:
