@@ -88,6 +88,14 @@ def test_an_odd_cell_does_not_decide_between_thousands_and_decimals():
     assert find_number_form(many, once) == ".,"
 
 
+def test_a_form_is_found_behind_any_number_of_other_texts():
+    levels = [*(f"word {k}" for k in range(1500)), *(f"${k}" for k in range(1500))]
+    counts = np.r_[np.ones(1500, dtype=int), np.full(1500, 100)]
+    assert find_number_form(levels, counts) == find_number_form(levels[::-1], counts[::-1]) == ".-$"
+    signed = [*(f"word {k}" for k in range(1500)), *(f"<{k}" for k in range(1500))]
+    assert describe_signs(signed, counts) == describe_signs(signed[::-1], counts[::-1]) != ""
+
+
 def test_the_unit_is_that_of_most_cells_and_others_are_no_numbers_of_this_form():
     form = find_number_form(["12 kg", "7 kg", "500 g", "5"], np.array([5, 5, 1, 1]))
     assert (form, unit_of(form)) == (".-kg", "kg")

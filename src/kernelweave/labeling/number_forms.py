@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .gaps import are_gaps
+from .levels import sample_levels
 from .numbers import GROUPED_DIGITS, TYPESET_MINUS, Floats, are_codes, parse_numbers
 
 __all__ = ["CURRENCIES", "describe_form", "describe_signs", "find_number_form", "parse_form", "unit_of"]
@@ -50,7 +51,7 @@ SIGNED = re.compile(
 MIN_GROUPED = 2  # texts that only marks between thousands explain: a single one may be a slip
 MIN_SHARE_SIGNED = 0.9  # of the cells that are numbers but for signs
 MAX_UNITS = 3  # codes have more different endings than measurements
-N_HEAD = 1000  # levels that are looked at for advice, and before all others
+N_SAMPLE = 1000  # cells that are looked at for advice, and before all others
 
 
 def find_number_form(levels: Sequence[str], counts: NDArray[np.intp]) -> str | None:
@@ -72,11 +73,13 @@ def find_number_form(levels: Sequence[str], counts: NDArray[np.intp]) -> str | N
     >>> find_number_form(["999", "1,067"], once) is None
     True
     """
-    head = _find_form(levels[:N_HEAD], counts[:N_HEAD])
-    if len(levels) <= N_HEAD or not any(map(_split, levels[:N_HEAD])):
-        return head
-    if head is not None and not np.isnan(parse_form(levels, head)).any():
-        return head  # of all levels together no other form could read more
+    if len(levels) > N_SAMPLE:
+        few, n_cells = sample_levels(levels, counts, N_SAMPLE)
+        if not any(map(_split, few)):
+            return None
+        form = _find_form(few, n_cells)
+        if form is not None and not np.isnan(parse_form(levels, form)).any():
+            return form  # of all levels together no other form could read more
     return _find_form(levels, counts)
 
 
@@ -224,7 +227,7 @@ def describe_form(form: str) -> str:
 
 def describe_signs(levels: Sequence[str], counts: NDArray[np.intp]) -> str:
     """Return what keeps text from being numbers, and what to do, if most cells are numbers but for signs; else ""."""
-    levels, counts = levels[:N_HEAD], counts[:N_HEAD]
+    levels, counts = sample_levels(levels, counts, N_SAMPLE)
     matches = [SIGNED.fullmatch(level) if len(level) <= MAX_LENGTH else None for level in levels]
     units = {match["unit"] for match in matches if match} - {None}
     if (
