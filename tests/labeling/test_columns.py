@@ -163,11 +163,14 @@ def test_a_column_is_what_its_cells_say(cells, kind, reason, dtype):
         assert np.isfinite(encoded).all()
 
 
-def test_of_very_many_columns_of_text_the_first_are_used():
+def test_of_very_many_columns_of_text_the_first_by_name_are_used_in_any_order_of_columns():
     remarks = [f"remark no {v}" for v in SHUFFLED]
-    plan = plan_columns(pd.DataFrame({f"t{k}": remarks for k in range(MAX_TEXTS + 2)} | {"y": ""}), target="y")
-    assert [column.kind for column in plan.columns] == ["text"] * MAX_TEXTS + ["left out"] * 3
-    assert plan.columns[-2].reason.endswith(f": only the first {MAX_TEXTS} columns of text are tested")
+    frame = pd.DataFrame({f"t{k:02}": remarks for k in range(MAX_TEXTS + 2)} | {"y": ""})
+    for names in (frame.columns, frame.columns[::-1], RNG.permutation(frame.columns)):
+        plan = plan_columns(frame[names], target="y")
+        assert {column.name for column in plan.used} == {f"t{k:02}" for k in range(MAX_TEXTS)}
+        last = next(column for column in plan.columns if column.name == f"t{MAX_TEXTS}")
+        assert last.reason.endswith(f": only {MAX_TEXTS} columns of text are tested, the first by name")
 
 
 @pytest.mark.parametrize("name, kind", [("id", "left out"), ("patient_id", "left out"), ("userId", "left out"),

@@ -186,8 +186,9 @@ def plan_columns(
         else:
             column, spreads[name] = _describe_column(name, frame[name], forced=name in keep)
         columns.append(replace(column, source=source_of[name]))
-    for k in [k for k, column in enumerate(columns) if column.kind == "text"][MAX_TEXTS:]:
-        reason = f"{columns[k].reason}: only the first {MAX_TEXTS} columns of text are tested"
+    texts = [k for k, column in enumerate(columns) if column.kind == "text"]
+    for k in sorted(texts, key=names.__getitem__)[MAX_TEXTS:]:  # whatever the order of the columns
+        reason = f"{columns[k].reason}: only {MAX_TEXTS} columns of text are tested, the first by name"
         columns[k] = replace(columns[k], kind="left out", reason=reason)
     block_of = _assign_blocks(columns, spreads, scale)
     return ColumnPlan(tuple(replace(c, block=block_of.get(c.name, "")) for c in columns), scale, len(frame))
