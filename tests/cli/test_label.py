@@ -452,6 +452,17 @@ def test_what_differs_in_new_rows_is_in_the_report_of_predict(tmp_path, capsys):
     assert "take cells such as '=cmd()' for formulas" in note
 
 
+def test_cells_that_are_gaps_in_the_whole_table_are_gaps_in_the_rows_to_fill(table, tmp_path, capsys):
+    assert run("label", table, "--target", "y", "--model", tmp_path / "m.skops", "--json") == 0
+    body = [[*row[:4], "NA"] for row in rows()[3:]] + [[*row[:2], "?!", row[3], ""] for row in rows()[:3]]  # 5 %
+    other = write(tmp_path / "other.csv", body)
+    capsys.readouterr()
+    assert run("predict", tmp_path / "m.skops", other, "--json") == 0
+    notes = json.loads(capsys.readouterr().out)["warnings"]
+    assert "Cells that cannot be read are gaps: '?!' (3 times) in 'z'." in notes
+    assert any("are blank: 'z'" in note for note in notes)
+
+
 def test_the_copy_of_a_run_is_not_learned_from_as_if_it_were_data(tmp_path, capsys):
     table = write(tmp_path / "in.csv", rows())
     assert run("label", table, "--target", "y", "--json") == 0

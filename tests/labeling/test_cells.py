@@ -106,6 +106,7 @@ def test_one_stray_cell_among_numbers_is_a_gap_and_is_named(stray):
         (["9:30", "36:15", "2 h 5 min", "1:00"], "duration", "h:m", []),
         (["59:30", "1:02:10", "45:00"], "duration", "m:s", []),
         (["2 days", "1 day", "5 days", "7 days", "3 days"], "duration", "h:m", []),
+        (["2 days", "1 day", "5 days", "0", "7 days"], "duration", "h:m", []),
         (["2 days", "4 days", "5 days"], "numeric", ".-days", []),
         (["$1,200.50", "($38,364.00)", "$7"], "numeric", ".,$", []),
         (["1.5", "\u22122.5", "\u22120.5"], "numeric", "", []),
@@ -129,6 +130,33 @@ def test_stray_cells_are_gaps_while_they_are_few():
     assert [kind(n) for n in (1, 5, 6, 30)] == ["numeric", "numeric", "text", "text"]
     assert cells.find_kind(["1.5", "2.5", "unknown"], np.array([2, 1, 60])).kind == "numeric"
     assert cells.find_kind(["1.5", "bad"], np.array([3, 1])).kind == "text"
+
+
+WORDS = [f"not yet {k:c}{m:c}" for k in range(97, 107) for m in range(97, 103)]  # 60 of them
+REMARKS = [f"see note {k}" for k in range(60)]
+DATES = [f"20{k // 28:02d}-{k // 3 % 12 + 1:02d}-{k % 28 + 1:02d}" for k in range(2000)]
+TIMES = [f"{k // 60 % 24:02d}:{k % 60:02d}" for k in range(1440)]
+
+
+@pytest.mark.parametrize("odd", [WORDS, REMARKS])
+@pytest.mark.parametrize(
+    "texts, n_each, kind",
+    [
+        ([f"{k / 8}" for k in range(2000)], 1, "numeric"),
+        ([f"${k / 8:.2f}" for k in range(2000)], 1, "numeric"),
+        (["1", "2", "3"], 700, "numeric"),  # fewer texts than those that are odd
+        (DATES, 1, "date"),
+        (TIMES, 1, "time of day"),
+    ],
+)
+def test_what_a_column_is_does_not_depend_on_where_its_odd_cells_are(texts, n_each, kind, odd):
+    levels, counts = [*odd, *texts], np.r_[np.ones(60, dtype=int), np.full(len(texts), n_each)]
+    first = cells.find_kind(levels, counts)
+    last = cells.find_kind(levels[::-1], counts[::-1])
+    assert (first.kind, first.form) == (last.kind, last.form)
+    assert first.kind == kind
+    assert_array_equal(first.values, last.values[::-1])
+    assert np.isnan(first.values).sum() == 60
 
 
 def test_a_new_table_is_read_in_the_form_that_was_learned_and_another_one_is_refused():

@@ -28,6 +28,7 @@ def test_what_is_no_time_of_day_is_not_read(text):
     "text, delta",
     [
         ("1:30", timedelta(hours=1, minutes=30)),
+        ("0", timedelta(0)),
         ("100:05:09", timedelta(hours=100, minutes=5, seconds=9)),
         ("-0:30", -timedelta(minutes=30)),
         ("2h30m", timedelta(hours=2, minutes=30)),

@@ -34,6 +34,8 @@ KINDS = {
     "exponents, signs and blanks": (cycle("1e3", " -2.5", "+4 "), "numeric", "numbers"),
     "zeros and ones": (cycle("0", "1", "1"), "numeric", "numbers"),
     "distinct whole measurements": (texts(1000 + 7 * SHUFFLED**2), "numeric", "numbers"),
+    "sorted whole measurements": (texts(1000 + 7 * np.arange(N) ** 2), "numeric", "numbers"),
+    "falling whole measurements": (texts(9000 - 2 * np.arange(N) ** 2), "numeric", "numbers"),
     "ordered whole numbers that repeat": (texts(np.arange(N) // 3), "numeric", "numbers"),
     "missing markers": (cycle("1.5", "NA", "n/a", "NaN", "null", "None", "?", "-", "", "2"), "numeric", "80 % missing"),
     "infinities are missing": (cycle("1", "2", "inf", "-inf"), "numeric", "50 % missing"),
@@ -63,7 +65,7 @@ KINDS = {
     "padded codes": (cycle("01067", "50667", "10115"), "categorical", "3 distinct"),
     "padded, but of several widths": (cycle("007", "12", "1234"), "numeric", "numbers"),
     "padded codes, one a row": ([f"{v:05}" for v in 100 + 7 * SHUFFLED], "left out", "ID-like: a different code"),
-    "row numbers": (texts(range(N)), "left out", "ID-like: whole numbers in the order of the rows"),
+    "row numbers": (texts(range(N)), "left out", "ID-like: whole numbers of a regular range"),
     "row numbers with gaps in both senses": (["", *texts(range(3 * N, 6, -3))[1:N]], "left out", "ID-like"),
     "shuffled row numbers": (texts(SHUFFLED + 1), "left out", "ID-like: whole numbers of a regular range"),
     "shuffled tens": (texts(10 * SHUFFLED), "left out", "ID-like: whole numbers of a regular range"),
@@ -161,11 +163,14 @@ def test_a_column_is_what_its_cells_say(cells, kind, reason, dtype):
         assert np.isfinite(encoded).all()
 
 
-def test_of_very_many_columns_of_text_the_first_are_used():
+def test_of_very_many_columns_of_text_the_first_by_name_are_used_in_any_order_of_columns():
     remarks = [f"remark no {v}" for v in SHUFFLED]
-    plan = plan_columns(pd.DataFrame({f"t{k}": remarks for k in range(MAX_TEXTS + 2)} | {"y": ""}), target="y")
-    assert [column.kind for column in plan.columns] == ["text"] * MAX_TEXTS + ["left out"] * 3
-    assert plan.columns[-2].reason.endswith(f": only the first {MAX_TEXTS} columns of text are tested")
+    frame = pd.DataFrame({f"t{k:02}": remarks for k in range(MAX_TEXTS + 2)} | {"y": ""})
+    for names in (frame.columns, frame.columns[::-1], RNG.permutation(frame.columns)):
+        plan = plan_columns(frame[names], target="y")
+        assert {column.name for column in plan.used} == {f"t{k:02}" for k in range(MAX_TEXTS)}
+        last = next(column for column in plan.columns if column.name == f"t{MAX_TEXTS}")
+        assert last.reason.endswith(f": only {MAX_TEXTS} columns of text are tested, the first by name")
 
 
 @pytest.mark.parametrize("name, kind", [("id", "left out"), ("patient_id", "left out"), ("userId", "left out"),

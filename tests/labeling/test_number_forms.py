@@ -51,10 +51,69 @@ def test_where_two_readings_are_left_or_none_there_is_no_form(texts):
     assert find_number_form(texts, np.ones(len(texts), dtype=int)) is None
 
 
+DECIMALS = [f"{1 + k % 9}.{101 + 7 * k}" for k in range(99)]
+WITH_COMMA = [text.replace(".", ",") for text in DECIMALS]
+BELOW_ONE = [f"0,{text[2:]}" for text in DECIMALS]
+
+
+@pytest.mark.parametrize(
+    "texts, form, gaps",
+    [
+        *(([*DECIMALS, odd], "", [odd]) for odd in ("12,5", "1,234", "1.234,5", "1.234.567", "1.2.3")),
+        ([*DECIMALS[:60], *map(str, range(30)), "5,00"], "", ["5,00"]),
+        ([*(f"{text} kg" for text in DECIMALS), "12,5 kg"], ".-kg", ["12,5 kg"]),
+        ([*(f"{text}%" for text in DECIMALS), "12,5%"], ".-%", ["12,5%"]),
+        *(([*BELOW_ONE, odd], ",", [odd]) for odd in ("1.5", "1.234")),
+        ([*WITH_COMMA, "0,500", "12.75"], ",", ["12.75"]),
+        ([*DECIMALS, "1,234.5"], ".,", []),  # changes no other cell
+        ([*BELOW_ONE, "1.234,5"], ",.", []),
+        ([*DECIMALS, "1.234.567", "12.345.678"], ",.", []),  # several cells can be nothing but thousands
+        ([*WITH_COMMA, "1,234,567", "12,345,678"], ".,", []),
+        ([*DECIMALS, "1.234.567", "1,234,567"], "", ["1.234.567", "1,234,567"]),
+        ([*WITH_COMMA, "1,234,567"], ".,", []),  # without it nothing decides
+        ([*(f"${text}" for text in WITH_COMMA), "$1.5"], ".,$", []),  # amounts have two decimals, not three
+    ],
+)  # fmt: skip
+def test_a_few_odd_cells_do_not_turn_decimals_into_thousands(texts, form, gaps):
+    for counts in (np.ones(len(texts), dtype=int), np.full(len(texts), 3)):
+        assert find_number_form(texts, counts) == form
+    assert [text for text, value in zip(texts, parse_form(texts, form), strict=True) if np.isnan(value)] == gaps
+
+
+def test_an_odd_cell_does_not_decide_between_thousands_and_decimals():
+    once = np.ones(100, dtype=int)
+    assert find_number_form(WITH_COMMA, once[1:]) is None
+    assert find_number_form([*WITH_COMMA, "1.5"], once) is None
+    many = [*WITH_COMMA[:80], *(f"{k}.5" for k in range(20))]
+    assert find_number_form(many, once) == ".,"
+
+
+def test_a_form_is_found_behind_any_number_of_other_texts():
+    levels = [*(f"word {k}" for k in range(1500)), *(f"${k}" for k in range(1500))]
+    counts = np.r_[np.ones(1500, dtype=int), np.full(1500, 100)]
+    assert find_number_form(levels, counts) == find_number_form(levels[::-1], counts[::-1]) == ".-$"
+    signed = [*(f"word {k}" for k in range(1500)), *(f"<{k}" for k in range(1500))]
+    assert describe_signs(signed, counts) == describe_signs(signed[::-1], counts[::-1]) != ""
+
+
 def test_the_unit_is_that_of_most_cells_and_others_are_no_numbers_of_this_form():
     form = find_number_form(["12 kg", "7 kg", "500 g", "5"], np.array([5, 5, 1, 1]))
     assert (form, unit_of(form)) == (".-kg", "kg")
     assert_array_equal(parse_form(["12 kg", "500 g", "5", "$5 kg", "--5 kg", "1,2 kg"], form), [12, *[np.nan] * 5])
+
+
+@pytest.mark.parametrize("texts, form", [(["5%", "0", "12.5%", "0.0", "0"], ".-%"), (["0", "0", "0", "$5"], ".-$")])
+def test_a_zero_needs_no_unit(texts, form):
+    assert find_number_form(texts, np.ones(len(texts), dtype=int)) == form
+    expected = [float(text.strip("$%")) for text in texts]
+    assert_array_equal(parse_form(texts, form), expected)
+    assert np.isnan(parse_form(["5", "0 kg", "-", "00"], form)[:3]).all()
+    assert find_number_form(["0", "0"], np.ones(2, dtype=int)) == ""
+
+
+def test_of_two_units_with_as_many_cells_each_the_plain_one_is_taken_in_any_order():
+    for texts in (["7", "5 kg"], ["5 kg", "7"]):
+        assert find_number_form(texts, np.ones(2, dtype=int)) == ""
 
 
 def test_a_form_is_described_in_words():

@@ -4,7 +4,7 @@ import pytest
 from checks.partial_tables import table
 
 from kernelweave.errors import ErrorCode, KernelweaveError
-from kernelweave.labeling.problem import ReadingOptions, encode, find_appended, read_problem
+from kernelweave.labeling.problem import ReadingOptions, encode, encode_noting, find_appended, read_problem
 
 
 def read(frame, cells, empty, **options):
@@ -26,6 +26,17 @@ def test_features_are_those_of_all_rows_and_no_label_is_among_them():
     np.testing.assert_array_equal(problem.setup.X, other.setup.X)
     np.testing.assert_array_equal(problem.setup.X, encode(problem.encoder, frame))
     assert len(problem.setup.X) == 90
+
+
+def test_cells_and_features_are_read_once_and_gaps_are_noted():
+    frame, cells, empty, _ = table()
+    problem = read(frame, cells, empty)
+    name = next(column.name for column in problem.plan.used if column.kind == "numeric")
+    frame[name] = ["?!", *frame[name].astype(str)[1:]]
+    X, read_cells, notes = encode_noting(problem.encoder, frame)
+    np.testing.assert_array_equal(X, encode(problem.encoder, frame))
+    np.testing.assert_array_equal(X, problem.encoder[1].transform(read_cells))
+    assert notes == [f"Cells that cannot be read are gaps: '?!' in {name!r}."]
 
 
 def test_without_a_label_there_is_nothing_to_learn():

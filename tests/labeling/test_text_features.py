@@ -32,6 +32,12 @@ def test_coordinates_are_those_of_a_dense_decomposition_of_all_rows():
     assert_allclose(found @ found.T, expected @ expected.T, atol=1e-8)
 
 
+def test_words_that_no_fitted_text_has_are_found():
+    encoder = TextEncoder().fit(frame([*repeated(), ""]))
+    assert encoder.find_unseen(["Red xylophone", "", "apple wvy wvy"]) == (["xylophone", "wvy", "wvy"], 5)
+    assert encoder.find_unseen(repeated()) == ([], sum(len(text.split()) for text in repeated()))
+
+
 def test_alike_texts_are_near_and_empty_ones_are_the_mean():
     encoder = TextEncoder().fit(frame([*repeated(), ""]))
     red, green, car, empty = encoder.transform(frame(["red apple", "red apples", "blue car", ""]))

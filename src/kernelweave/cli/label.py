@@ -183,9 +183,8 @@ def predict(
             empty = is_empty(data, target, unlabeled)
             require_empty_cells(data.column(target), empty, target)
         with _refuse_damaged(model):
-            features, unread = encode_noting(pipeline[0], frame)
-            X = features[empty]
-            notes = on_stage.take_notes() + unread + note_new_rows(pipeline[0], frame[empty])
+            X, about_cells = _encode_rows(pipeline[0], frame, empty)
+            notes = on_stage.take_notes() + about_cells
             on_rows = partial(_report_rows, clock, len(X), on_stage)
             filled, appended = fill_by_blocks(pipeline[-1], X, target, on_rows)
             labels = sorted(set(filled.tolist()))
@@ -252,6 +251,12 @@ def _read_joined(paths: Sequence[Path], ids: list[str], stages: Stages) -> tuple
     for note in [*(note for table in tables for note in table.notes), *(joined.notes if joined else ())]:
         stages.add_note(note)
     return data, data.frame() if joined is None else joined.frame
+
+
+def _encode_rows(encoder: Pipeline, frame: Any, empty: np.ndarray) -> tuple[np.ndarray, list[str]]:
+    """Return the features of the rows to fill, and notes on their cells, all of which are read with the whole table."""
+    features, cells, notes = encode_noting(encoder, frame)
+    return features[empty], notes + note_new_rows(encoder, cells[empty])
 
 
 def _report_rows(clock: Clock, n_rows: int, on_stage: Show, n_done: int) -> None:

@@ -24,6 +24,7 @@ from ..errors import ErrorCode, KernelweaveError
 from ..labels import MISSING
 from . import clock
 from .gaps import are_gaps, count_gaps, is_gap_word
+from .levels import sample_levels
 from .number_forms import describe_form, find_number_form, parse_form, unit_of
 from .numbers import Floats, are_codes, parse_numbers
 
@@ -45,8 +46,9 @@ DATE_FORMS = ("ISO8601", *(day + time for day in DAYS for time in ("", " %H:%M",
 YEAR = re.compile(r"\d{4}")  # all these forms have one; to look for it is faster than to try 34 forms
 MISSING_LEVEL = "(missing)"
 NANOSECOND_YEARS = (1678, 2261)  # first and last whole year within 2**63 nanoseconds of 1970
-N_HEAD, N_FEW = 1000, 50  # first cells or levels, which are read before all others: most text shows there what it is
-MIN_SHARE_READ = 0.5  # of the first levels, below which a column is not one of numbers or dates with gaps
+N_HEAD = 1000  # first cells, which are read before all others: most text shows there that it is no number
+N_FEW = 50  # cells that stand for all of them
+MIN_SHARE_READ = 0.5  # of these few, below which a column is not one of numbers or dates with gaps
 MAX_EXACT = 2.0**53  # up to which doubles hold every whole number; the first they do not hold is rounded to it
 
 
@@ -161,7 +163,7 @@ def find_kind(levels: Sequence[str], counts: NDArray[np.intp]) -> Reading:
     for words in BOOLEANS if 0 < len(levels) <= 4 else ():
         if all(level.lower() in words for level in levels):
             return Reading("boolean", "", np.array([words[level.lower()] for level in levels]))
-    few = [level for level in levels if not is_gap_word(level)][:N_FEW]
+    few = _choose_few(levels, counts)
     if not few or sum(re.search(r"\d", level) is not None for level in few) < MIN_SHARE_READ * len(few):
         return Reading("text")
     form = find_number_form(levels, counts)
@@ -185,6 +187,13 @@ def find_kind(levels: Sequence[str], counts: NDArray[np.intp]) -> Reading:
     return Reading("duration", *durations[0]) if durations else Reading("text")
 
 
+def _choose_few(levels: Sequence[str], counts: NDArray[np.intp]) -> list[str]:
+    """Return the texts of a few cells that stand for all, gap words left out, whatever the order of the rows."""
+    kept = [k for k, level in enumerate(levels) if not is_gap_word(level)]
+    few, n_cells = sample_levels([levels[k] for k in kept], counts[kept], N_FEW)
+    return [level for level, n in zip(few, n_cells.tolist(), strict=True) for _ in range(n)]
+
+
 def _read_by_forms(
     levels: Sequence[str],
     counts: NDArray[np.intp],
@@ -194,7 +203,7 @@ def _read_by_forms(
 ) -> list[tuple[str, Floats]]:
     """Those of the forms in which most cells can be read, all but gaps, with the numbers that they stand for.
 
-    A form in which half of the `few` first levels cannot be read is not tried on the others.
+    A form in which half of the `few` cells cannot be read is not tried on the others.
     """
     forms = [form for form in forms if (~np.isnan(parse(few, form))).mean() >= MIN_SHARE_READ]
     read = [(form, parse(levels, form)) for form in forms]

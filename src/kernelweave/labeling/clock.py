@@ -83,6 +83,8 @@ def _read_duration(text: str, form: str) -> float:
         return math.nan
     sign = -1.0 if text[0] == "-" else 1.0
     text = text.lstrip("-")
+    if text == "0":  # in any unit
+        return 0.0
     if match := CLOCK.fullmatch(text):
         first, second, third = float(match["first"]), float(match["second"]), match["third"]
         if third is None and form == "m:s":

@@ -11,10 +11,10 @@ kind and a sentence. The target is never read.
    marks between thousands, a currency or a unit (see ``number_forms``): numeric, unless all are digits of one width
    and some begin with 0 (zip codes), which makes them text (6.);
    ID-like, hence left out, are whole numbers of which a tenth or more have digits that doubles do not hold, and those,
-   distinct on 99 % of the rows, that run in one direction, fill a regular range in any order (shuffled row numbers), or
-   are called id, index, row...; a measurement is none of these, and what has a unit is one. Left out as well are
-   numbers whose standard deviation is below 4 units in the last place of the largest: the rounding of each is then
-   0.5 % of their variance or more;
+   distinct on 99 % of the rows, that fill a regular range in any order (row numbers, shuffled or not), or are called
+   id, index, row...; a measurement is none of these, also where the table is sorted by it, and what has a unit is one.
+   Left out as well are numbers whose standard deviation is below 4 units in the last place of the largest: the rounding
+   of each is then 0.5 % of their variance or more;
 4. every cell a date in one of `cells.DATE_FORMS`: days since the earliest; left out if day and month can be exchanged;
 5. every cell a time of day, which becomes a point of a circle, or a duration, in seconds (see ``clock``);
 6. text: distinct on 95 % of the rows: ID-like if it has no blanks, else free text; more than max(20, 5 % of the rows)
@@ -57,7 +57,6 @@ __all__ = ["Column", "ColumnPlan", "min_level_rows", "plan_columns"]
 
 ID_NAME = re.compile(r"(.*[_\s.-])?(id|ids|uuid|guid|index|idx|row|row_?num(ber)?|unnamed: \d+)|\w*[a-z]I[Dd]")
 MAX_SHARE_IMPUTED = 0.05  # of missing cells, above which a further column tells where they are
-MIN_ROWS_IN_ORDER = 8  # fewer whole numbers are in order by chance: 2/8! = 5e-5
 MIN_SHARE_INEXACT = 0.1  # of whole numbers that doubles do not hold; among codes just above 2^53 it is a half
 MIN_STD_ULPS = 4.0  # standard deviation in units in the last place; below it numbers differ by rounding only
 # Of a block: columns; ratio of a range to the median range, and the share of columns within it; and, in median ranges,
@@ -187,8 +186,9 @@ def plan_columns(
         else:
             column, spreads[name] = _describe_column(name, frame[name], forced=name in keep)
         columns.append(replace(column, source=source_of[name]))
-    for k in [k for k, column in enumerate(columns) if column.kind == "text"][MAX_TEXTS:]:
-        reason = f"{columns[k].reason}: only the first {MAX_TEXTS} columns of text are tested"
+    texts = [k for k, column in enumerate(columns) if column.kind == "text"]
+    for k in sorted(texts, key=names.__getitem__)[MAX_TEXTS:]:  # whatever the order of the columns
+        reason = f"{columns[k].reason}: only {MAX_TEXTS} columns of text are tested, the first by name"
         columns[k] = replace(columns[k], kind="left out", reason=reason)
     block_of = _assign_blocks(columns, spreads, scale)
     return ColumnPlan(tuple(replace(c, block=block_of.get(c.name, "")) for c in columns), scale, len(frame))
@@ -259,11 +259,9 @@ def _find_objection_to_numbers(name: str, present: Floats) -> str:
     n = len(present)
     if n < 5 or (present != np.floor(present)).any() or np.abs(present).max() >= 2.0**62:
         return ""
-    distinct, steps = np.unique(present).astype(np.int64), np.diff(present)
+    distinct = np.unique(present).astype(np.int64)
     if len(distinct) < 0.99 * n:
         return ""
-    if n >= MIN_ROWS_IN_ORDER and ((steps >= 0).all() or (steps <= 0).all()):
-        return "ID-like: whole numbers in the order of the rows"
     spacing = int(np.gcd.reduce(np.diff(distinct)))
     if (distinct[-1] - distinct[0]) // spacing < 1.05 * n:
         return "ID-like: whole numbers of a regular range, one per row"

@@ -3,9 +3,14 @@ r"""Numbers as people write them: with marks between thousands, a currency sign,
 A form says how the numbers of one column are written: the decimal mark, the mark between thousands or ``-`` for none,
 and the unit, such as ``.,$``, ``,.€``, ``.-kg`` or ``.-%``; the empty text stands for ``.-`` and ``,`` for ``,-``. The
 unit stands behind the number; a currency on either side, which is the same for all cells. The unit is that of most
-cells. The marks are those with which most cells can be read; where two ways of reading them are left, a currency
-decides for thousands (amounts have two decimals, not three), and elsewhere only the user knows: there is no form. An
-amount with its currency in parentheses, ``($1,200)``, is negative.
+cells; a plain ``0`` has any unit. The marks are those with which most cells can be read; where two ways of reading them
+are left, a currency decides for thousands (amounts have two decimals, not three), and elsewhere only the user knows:
+there is no form. An amount with its currency in parentheses, ``($1,200)``, is negative.
+
+A few odd cells, such as ``12,5`` among ``1.234`` and ``5.678``, do not make thousands of decimals: where a decimal mark
+alone reads all but gaps (see ``gaps``), only cells that it takes marks between thousands to read, such as
+``1.234.567`` or ``1.234,5``, say that there are such marks, and a single one does so only if the other cells mean the
+same with them, or nothing without.
 """
 
 from __future__ import annotations
@@ -16,6 +21,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .gaps import are_gaps
+from .levels import sample_levels
 from .numbers import GROUPED_DIGITS, TYPESET_MINUS, Floats, are_codes, parse_numbers
 
 __all__ = ["CURRENCIES", "describe_form", "describe_signs", "find_number_form", "parse_form", "unit_of"]
@@ -29,6 +36,7 @@ WITH_UNIT = re.compile(
     (?P<number>[+-]?[.,]?[0-9](?:[0-9.,'\u2019\ \u00a0\u202f]*[0-9.,])?(?:[eE][+-]?[0-9]+)?)\s*(?P<suffix>{UNIT})?""",
     re.VERBOSE,
 )
+ZERO = re.compile(r"[+-]?0++(?:[.,]0*+)?")
 NO_MARK = "-"
 BLANKS = " \u00a0\u202f"
 # Decimal mark, and mark between thousands; the first way that reads most cells is taken.
@@ -40,9 +48,10 @@ SIGNED = re.compile(
     (?:(?P<thousands>{GROUPED_DIGITS})|\d++)?(?:[.,]\d++)?(?<=\d)(?:[eE][+-]?\d++)?\s*+(?P<unit>{UNIT})?""",
     re.VERBOSE,
 )
+MIN_GROUPED = 2  # texts that only marks between thousands explain: a single one may be a slip
 MIN_SHARE_SIGNED = 0.9  # of the cells that are numbers but for signs
 MAX_UNITS = 3  # codes have more different endings than measurements
-N_HEAD = 1000  # levels that are looked at for advice, and before all others
+N_SAMPLE = 1000  # cells that are looked at for advice, and before all others
 
 
 def find_number_form(levels: Sequence[str], counts: NDArray[np.intp]) -> str | None:
@@ -64,11 +73,13 @@ def find_number_form(levels: Sequence[str], counts: NDArray[np.intp]) -> str | N
     >>> find_number_form(["999", "1,067"], once) is None
     True
     """
-    head = _find_form(levels[:N_HEAD], counts[:N_HEAD])
-    if len(levels) <= N_HEAD or not any(map(_split, levels[:N_HEAD])):
-        return head
-    if head is not None and not np.isnan(parse_form(levels, head)).any():
-        return head  # of all levels together no other form could read more
+    if len(levels) > N_SAMPLE:
+        few, n_cells = sample_levels(levels, counts, N_SAMPLE)
+        if not any(map(_split, few)):
+            return None
+        form = _find_form(few, n_cells)
+        if form is not None and not np.isnan(parse_form(levels, form)).any():
+            return form  # of all levels together no other form could read more
     return _find_form(levels, counts)
 
 
@@ -77,10 +88,11 @@ def _find_form(levels: Sequence[str], counts: NDArray[np.intp]) -> str | None:
     votes: dict[str, int] = {}
     for part, count in zip(parts, counts.tolist(), strict=True):
         if part is not None:
-            votes[part[1]] = votes.get(part[1], 0) + count
+            n_votes = 0 if _is_plain_zero(part) else count
+            votes[part[1]] = votes.get(part[1], 0) + n_votes
     if not votes:
         return None
-    unit = max(votes, key=lambda each: votes[each])
+    unit = max(votes, key=lambda each: (votes[each], not each, each))  # the order of the cells does not matter
     agreeing = [k for k, part in enumerate(parts) if part is not None and part[1] == unit]
     numbers, weights = [parts[k][0] for k in agreeing], counts[agreeing]  # type: ignore[index]
     if unit and are_codes(numbers):
@@ -93,6 +105,29 @@ def _find_form(levels: Sequence[str], counts: NDArray[np.intp]) -> str | None:
 
 
 def _find_marks(numbers: Sequence[str], weights: NDArray[np.intp], unit: str) -> tuple[str, str] | None:
+    """Return the marks with which the numbers are written, whatever a few odd ones say; None if that is not decided."""
+    plain = [_read_marks(numbers, decimal, "") for decimal in ".,"]
+    values = min(plain, key=lambda values: weights[np.isnan(values)].sum())
+    if not are_gaps(numbers, weights, values):
+        return _rank_marks(numbers, weights, unit)
+    is_usual = ~np.isnan(values)
+    is_grouped = np.isnan(plain[0]) & np.isnan(plain[1])
+    marks = _rank_marks(*_take(numbers, weights, is_usual | is_grouped), unit)
+    if marks is not None:
+        read = _read_marks(numbers, *marks)
+        n_grouped = int((is_grouped & ~np.isnan(read)).sum())
+        if n_grouped >= MIN_GROUPED or np.array_equal(read[is_usual], values[is_usual]):
+            return marks
+    return _rank_marks(*_take(numbers, weights, is_usual), unit) or marks
+
+
+def _take(
+    numbers: Sequence[str], weights: NDArray[np.intp], kept: NDArray[np.bool_]
+) -> tuple[list[str], NDArray[np.intp]]:
+    return [numbers[k] for k in np.flatnonzero(kept).tolist()], weights[kept]
+
+
+def _rank_marks(numbers: Sequence[str], weights: NDArray[np.intp], unit: str) -> tuple[str, str] | None:
     """Return the marks with which most numbers can be read; None if that does not decide."""
     used = set("".join(numbers))
     found: list[tuple[int, tuple[str, str], Floats]] = []
@@ -134,7 +169,13 @@ def parse_form(levels: Sequence[str], form: str) -> Floats:
         return parse_numbers(levels, form or ".")
     decimal, thousands, unit = form[0], form[1].strip(NO_MARK), form[2:]
     parts = [_split(level) for level in levels]
-    return _read_marks([part[0] if part and part[1] == unit else "" for part in parts], decimal, thousands)
+    of_unit = (part is not None and (part[1] == unit or _is_plain_zero(part)) for part in parts)
+    numbers = [part[0] if is_of_unit else "" for part, is_of_unit in zip(parts, of_unit, strict=True)]  # type: ignore[index]
+    return _read_marks(numbers, decimal, thousands)
+
+
+def _is_plain_zero(part: tuple[str, str]) -> bool:
+    return not part[1] and ZERO.fullmatch(part[0]) is not None
 
 
 def _split(level: str) -> tuple[str, str] | None:
@@ -186,7 +227,7 @@ def describe_form(form: str) -> str:
 
 def describe_signs(levels: Sequence[str], counts: NDArray[np.intp]) -> str:
     """Return what keeps text from being numbers, and what to do, if most cells are numbers but for signs; else ""."""
-    levels, counts = levels[:N_HEAD], counts[:N_HEAD]
+    levels, counts = sample_levels(levels, counts, N_SAMPLE)
     matches = [SIGNED.fullmatch(level) if len(level) <= MAX_LENGTH else None for level in levels]
     units = {match["unit"] for match in matches if match} - {None}
     if (

@@ -159,10 +159,10 @@ def encode(encoder: Pipeline, frame: Any) -> np.ndarray:
     return encode_noting(encoder, frame)[0]
 
 
-def encode_noting(encoder: Pipeline, frame: Any) -> tuple[np.ndarray, list[str]]:
-    """Return the same, and sentences on cells that could not be read."""
+def encode_noting(encoder: Pipeline, frame: Any) -> tuple[np.ndarray, Any, list[str]]:
+    """Return the same, the frame of cells as they were read, and sentences on those that could not be read."""
     cells, gaps = encoder[0].read(frame)
-    return _check_features(encoder, encoder[1].transform(cells)), describe_gaps(gaps)
+    return _check_features(encoder, encoder[1].transform(cells)), cells, describe_gaps(gaps)
 
 
 def _check_features(encoder: Pipeline, features: Any) -> np.ndarray:

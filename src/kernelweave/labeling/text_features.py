@@ -85,6 +85,11 @@ class TextEncoder(TransformerMixin, BaseEstimator):
         coordinates[[not text for text in texts]] = 0.0
         return coordinates[codes]
 
+    def find_unseen(self, texts: Sequence[str]) -> tuple[list[str], int]:
+        """Return the words of texts whose place was empty in all fitted texts, and the number of all their words."""
+        words = [word for text in texts for word in _list_words(text[:MAX_CHARACTERS])]
+        return [word for word in words if not self.mean_[_find_place(word, self.n_buckets)]], len(words)
+
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
         return np.array([f"{input_features[0]}_{k}" for k in range(self.axes_.shape[1])], dtype=object)
 
@@ -104,10 +109,8 @@ def _count_pieces(texts: Sequence[str], n_buckets: int) -> csr_array:
 
 
 def _count_block(texts: Sequence[str], n_buckets: int) -> csr_array:
-    words = [WORD.findall(text.lower()) for text in texts]
-    places: dict[str, int] = {}
-    for word in {word for line in words for word in line}:
-        places[word] = zlib.crc32(word.encode("utf-8", "surrogatepass")) % n_buckets
+    words = list(map(_list_words, texts))
+    places = {word: _find_place(word, n_buckets) for word in {word for line in words for word in line}}
     rows = [np.repeat(np.arange(len(texts)), [len(line) for line in words])]
     columns = [np.array([places[word] for line in words for word in line], dtype=np.int64)]
     lines = [f" {' '.join(line)} \n" for line in words]
@@ -127,6 +130,14 @@ def _count_block(texts: Sequence[str], n_buckets: int) -> csr_array:
     where = np.concatenate(rows), np.concatenate(columns)
     counts = coo_array((np.ones(len(where[0])), where), shape=(len(texts), 2 * n_buckets))
     return csr_array(counts)  # pieces of the same place are added
+
+
+def _list_words(text: str) -> list[str]:
+    return WORD.findall(text.lower())
+
+
+def _find_place(word: str, n_buckets: int) -> int:
+    return zlib.crc32(word.encode("utf-8", "surrogatepass")) % n_buckets
 
 
 def _weigh(pieces: csr_array, idf: Floats) -> csr_array:
