@@ -209,6 +209,19 @@ def test_a_wrong_command_is_one_sentence_and_writes_nothing(rows, case, capsys):
     assert not Path("out").exists()
 
 
+@pytest.mark.parametrize("named", ["rows", "rows/*.parquet"])
+@pytest.mark.parametrize("option", ["--model", "--report"])
+def test_a_model_or_page_in_the_place_of_an_input_file_is_refused(rows, named, option, capsys):
+    before = Path("rows/b.parquet").read_bytes()
+    Path("link.parquet").symlink_to("rows/b.parquet")
+    for output in ("rows/b.parquet", "link.parquet"):
+        assert run("label", named, *LABEL[2:], option, output) == EXIT_CODES[ErrorCode.SAME_FILE]
+        error = f"kernelweave: The output '{output}' is the input itself, which is never overwritten.\n"
+        assert capsys.readouterr().err == error
+    assert Path("rows/b.parquet").read_bytes() == before
+    assert not Path("out").exists()
+
+
 def test_a_column_that_one_file_lacks_is_named(rows, capsys):
     pd.read_parquet("rows/d/e.parquet").drop(columns="w").to_parquet("rows/d/e.parquet")
     assert run(*LABEL) == EXIT_CODES[ErrorCode.FILES_DIFFER]

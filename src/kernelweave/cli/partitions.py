@@ -89,6 +89,7 @@ def label_files(job: FilesJob, is_quiet: bool) -> dict[str, Any] | None:
     folder = find_folder(job.tables[0])
     _check(job, folder)
     names = find_files(job.tables[0], job.out)
+    _check_files(job, folder, names)
     asked = job.describe(folder, names)
     is_begun = _is_begun(job.out, asked, names)
     show = partial(show_stages, is_quiet=is_quiet, seconds_between_lines=SECONDS_BETWEEN_LINES)
@@ -132,6 +133,17 @@ def _check(job: FilesJob, folder: Path) -> None:
         raise KernelweaveError(f"'{out}' is a file; name a folder for the copies with -o.", ErrorCode.NOT_WRITABLE)
     check_output(out / RUN if out.is_dir() else out)
     check_outputs([path for path in (job.model, job.page) if path is not None], job.tables[0])
+
+
+def _check_files(job: FilesJob, folder: Path, names: Sequence[str]) -> None:
+    """Refuse a model or a page in the place of a file."""
+    named = {os.path.realpath(path): path for path in (job.model, job.page) if path is not None}
+    given = [path for path in named if os.path.exists(path)]  # usually none: then the files are not visited
+    for name in names if given else ():
+        if same := next((path for path in given if os.path.samefile(path, folder / name)), None):
+            raise KernelweaveError(
+                f"The output '{named[same]}' is the input itself, which is never overwritten.", ErrorCode.SAME_FILE
+            )
 
 
 def _is_begun(out: Path, asked: dict[str, Any], names: Sequence[str]) -> bool:
