@@ -183,6 +183,12 @@ CASES = {
     "no output": (("label", "rows", "--target", "y"), ErrorCode.BAD_OPTION, "name a folder for them with -o"),
     "an output that is printed": ((*LABEL[:4], "-o", "-"), ErrorCode.BAD_OPTION, "name a folder for them with -o"),
     "the folder itself": ((*LABEL[:4], "-o", "rows"), ErrorCode.SAME_FILE, "'rows' holds the files themselves"),
+    "a folder above": ((*LABEL[:4], "-o", "."), ErrorCode.SAME_FILE, r"'\.' holds the folder of the files, 'rows'"),
+    "a folder above a pattern": (
+        ("label", "rows/d/*.parquet", *LABEL[2:4], "-o", "rows"),
+        ErrorCode.SAME_FILE,
+        "'rows' holds the folder of the files, 'rows/d'; name another one for the copies with -o",
+    ),
     "an output that is a file": ((*LABEL[:4], "-o", "file"), ErrorCode.NOT_WRITABLE, "'file' is a file"),
     "an output in no folder": ((*LABEL[:4], "-o", "no/out"), ErrorCode.NOT_WRITABLE, "there is no folder"),
     "no such target": (("label", "rows", "--target", "z", *LABEL[4:]), ErrorCode.NO_SUCH_COLUMN, "no column 'z'"),
@@ -207,6 +213,23 @@ def test_a_wrong_command_is_one_sentence_and_writes_nothing(rows, case, capsys):
     assert re.search(words, error), error
     assert error.count("\n") == 1
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "d/e.parquet", "_model.skops", "_record.json", "_run.json"])
+def test_a_model_or_page_in_the_place_of_what_the_run_writes_is_refused(rows, name, capsys):
+    Path("out/d").mkdir(parents=True)
+    for option in ("--model", "--report"):
+        if (option, name) == ("--model", "_model.skops"):
+            continue
+        assert run(*LABEL, option, f"out/{name}") == EXIT_CODES[ErrorCode.SAME_FILE]
+        assert f"The output 'out/{name}' has the name of a file that the run itself" in capsys.readouterr().err
+    assert not [path for path in Path("out").rglob("*") if path.is_file()]
+
+
+def test_the_model_may_be_named_where_it_is_written_anyway(rows, expected):
+    for _ in range(2):
+        assert run(*LABEL, "--model", "out/_model.skops") == 0
+    check_copies(expected)
 
 
 @pytest.mark.parametrize("named", ["rows", "rows/*.parquet"])

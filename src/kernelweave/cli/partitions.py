@@ -73,6 +73,12 @@ class FilesJob:
             )
         return self.output
 
+    @property
+    def outputs(self) -> list[Path]:
+        """Model and page where they are asked for, beside what the folder of the copies holds anyway."""
+        is_default = self.model is not None and os.path.realpath(self.model) == os.path.realpath(self.out / MODEL)
+        return [path for path in (None if is_default else self.model, self.page) if path is not None]
+
     def describe(self, folder: Path, names: Sequence[str]) -> dict[str, Any]:
         """Return what a run depends on, as plain data."""
         options = asdict(self.options) | {
@@ -132,12 +138,24 @@ def _check(job: FilesJob, folder: Path) -> None:
     if out.exists() and not out.is_dir():
         raise KernelweaveError(f"'{out}' is a file; name a folder for the copies with -o.", ErrorCode.NOT_WRITABLE)
     check_output(out / RUN if out.is_dir() else out)
-    check_outputs([path for path in (job.model, job.page) if path is not None], job.tables[0])
+    if out.is_dir() and out.resolve() in folder.resolve().parents:
+        raise KernelweaveError(
+            f"The folder '{out}' holds the folder of the files, '{folder}'; name another one for the copies with -o.",
+            ErrorCode.SAME_FILE,
+        )
+    check_outputs(job.outputs, job.tables[0])
 
 
 def _check_files(job: FilesJob, folder: Path, names: Sequence[str]) -> None:
-    """Refuse a model or a page in the place of a file."""
-    named = {os.path.realpath(path): path for path in (job.model, job.page) if path is not None}
+    """Refuse a model or a page in the place of a file, of its copy, or of what is kept beside the copies."""
+    named = {os.path.realpath(path): path for path in job.outputs}
+    for name in (*names, MODEL, RECORD, RUN):
+        if same := named.get(os.path.realpath(job.out / name)):
+            raise KernelweaveError(
+                f"The output '{same}' has the name of a file that the run itself writes to '{job.out}'; give it "
+                "another one.",
+                ErrorCode.SAME_FILE,
+            )
     given = [path for path in named if os.path.exists(path)]  # usually none: then the files are not visited
     for name in names if given else ():
         if same := next((path for path in given if os.path.samefile(path, folder / name)), None):
@@ -215,7 +233,7 @@ def _learn(
     about = describe_copies(schema, labeling.extra, new_names, options.target) | {"unlabeled": job.unlabeled}
     files = make_files(given, labeling, record, about, (out / RECORD, out / MODEL, job.page))
     contents = dict(files)
-    if job.model is not None:
+    if job.model in job.outputs:
         files.append((job.model, contents[out / MODEL]))
     begun = asked | {"digest": hashlib.sha256(contents[out / MODEL]).hexdigest()}
     out.mkdir(exist_ok=True)
