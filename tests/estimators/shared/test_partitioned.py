@@ -1,6 +1,7 @@
 """The border of a fit with Dask collections: rows and labels are read as in memory, and bad ones refused."""
 
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
@@ -55,9 +56,24 @@ def test_frames_and_unknown_sizes_are_read(known):
     np.testing.assert_array_equal(other.labeled, given.labeled)
 
 
-def test_labels_in_other_chunks_are_aligned():
-    given = read(as_array(X, 7), da.from_array(y, chunks=50))
+@pytest.mark.parametrize("known", [True, False])
+def test_labels_may_be_in_other_chunks(known):
+    for labels in (da.from_array(y, chunks=50), as_array(y, 3, known=known)):
+        given = read(as_array(X, 7, known=known), labels)
+        np.testing.assert_array_equal(given.labeled, partition(y).labeled)
+        np.testing.assert_array_equal(given.partition.codes, partition(y).codes)
+
+
+def test_columns_of_parquet_files_are_rows_and_labels(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, other=0.0)
+    for k in range(4):
+        frame.iloc[30 * k : 30 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet", index=False)
+    there = dd.read_parquet(tmp_path)
+    assert len(there["y"].to_delayed()) < len(there[list("abcd")].to_delayed())  # joined by Dask
+    given = read(there[list("abcd")], there["y"])
     np.testing.assert_array_equal(given.labeled, partition(y).labeled)
+    np.testing.assert_array_equal(given.partition.codes, partition(y).codes)
+    np.testing.assert_array_equal(given.rows.X[np.arange(120)], X)
 
 
 def test_numbers_are_read_where_they_are_meant():
@@ -109,10 +125,10 @@ REFUSED = {
     "no rows": (lambda: read(as_array(X[:0], 1), as_array(y[:0], 1)), ValueError, "X has no rows"),
     "y in memory": (lambda: read(as_array(X, 7), y), TypeError, r"fit\(X_labeled, y, X_unlabeled=X\)"),
     "other length": (lambda: read(as_array(X, 7), as_array(y[:90], 7)), ValueError, "X has 120 rows but y has 90"),
-    "not aligned": (
-        lambda: read(as_array(X, 7), as_array(y, 3, known=False)),
+    "other unknown length": (
+        lambda: read(as_array(X, 7), as_array(y[:90], 3, known=False)),
         ValueError,
-        "they must be aligned",
+        "X has 120 rows but y has 90; they must have the same length. Take both from one frame or array",
     ),
     "one dimension": (lambda: read(as_array(y, 7), as_array(y, 7)), ValueError, "must have rows and columns"),
     "no label": (lambda: read(as_array(X, 7), as_array(np.full(120, np.nan), 7)), ValueError, "no labelled row"),

@@ -246,23 +246,18 @@ def _with_labeled_rows(owner: str, X: Any, y: Any, others: Rows, rule: LabelRule
 
 
 def _read_column(y: Any, rows: PartitionedRows) -> PartitionedRows:
-    """Return y in the partitions of the rows."""
-    if hasattr(y, "chunks") and y.chunks[0] != tuple(rows.lengths.tolist()) and not np.isnan(y.shape[0]):
-        if y.shape[0] != len(rows):
-            raise ValueError(f"X has {len(rows)} rows but y has {y.shape[0]}; they must have the same length.")
-        y = y.rechunk({0: tuple(int(length) for length in rows.lengths)})
+    """Return y, whose rows are those of X in the same order; its partitions may be others.
+
+    Dask joins partitions of Parquet files of which few columns are taken: y is cut otherwise than the X beside it.
+    """
     blocks, _ = read_blocks(y, np.asarray)
     lengths = inspect_blocks(blocks, len)
-    if lengths != rows.lengths.tolist():
+    if sum(lengths) != len(rows):
         raise ValueError(
-            f"X has partitions of {_show(rows.lengths.tolist())} rows and y of {_show(lengths)}; they must be aligned. "
-            "Take both from one frame, or call compute_chunk_sizes() on both."
+            f"X has {len(rows)} rows but y has {sum(lengths)}; they must have the same length. Take both from one "
+            "frame or array."
         )
     return PartitionedRows(blocks, lengths, None, object)
-
-
-def _show(lengths: list[int]) -> str:
-    return ", ".join(map(str, lengths[:5])) + (", ..." if len(lengths) > 5 else "")
 
 
 def _find_markers(summary: tuple[list[Any] | None, bool, bool], rule: LabelRule) -> tuple[bool, list[Any]]:
