@@ -77,6 +77,10 @@ class KilledWorker(Exception):  # noqa: N818
     """Named as Dask's own."""
 
 
+class CommClosedError(OSError):
+    """Named as that of distributed."""
+
+
 @pytest.mark.parametrize(
     ("raised", "expected", "words"),
     [
@@ -84,6 +88,11 @@ class KilledWorker(Exception):  # noqa: N818
         (module.CancelledError("fit-1"), ConnectionError, "start the cluster again"),
         (KilledWorker("task"), MemoryError, "smaller partitions"),
         (FileNotFoundError("rows.parquet"), FileNotFoundError, "rows.parquet"),
+        (PermissionError(13, "Permission denied"), PermissionError, "Permission denied"),
+        (OSError(5, "Input/output error"), OSError, "Input/output error"),
+        (OSError("Couldn't deserialize thrift"), OSError, "^Couldn't deserialize thrift"),
+        (CommClosedError("in <TCP>"), ConnectionError, "The Dask cluster was lost"),
+        (TimeoutError("no answer"), ConnectionError, "The Dask cluster was lost"),
         (ValueError("in the user's function"), ValueError, "in the user's function"),
     ],
 )

@@ -19,6 +19,8 @@ import numpy as np
 T = TypeVar("T")
 
 FAN_IN = 8  # results that are combined at a time
+LOST = ("CommClosedError", "ClosedClientError")  # of distributed, which threads do without
+NO_ANSWER = "Timed out trying to connect"  # of distributed, too: an OSError of no other type
 EXTRA = "Rows in Dask collections need Dask: pip install 'kernelweave[dask]'."
 
 
@@ -200,20 +202,27 @@ def _delayed() -> Any:
 def _guard(run: Callable[..., T], *args: Any) -> T:
     try:
         return run(*args)
-    except (CancelledError, TaskCancelledError, OSError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
-            raise  # about the user's files, not about the cluster
-        raise ConnectionError(
-            f"The Dask cluster was lost during the computation ({type(error).__name__}: {error}). Nothing was kept; "
-            "start the cluster again and repeat the call."
-        ) from error
-    except Exception as error:
+    except (TaskCancelledError, Exception) as error:
+        if _is_lost(error):
+            raise ConnectionError(
+                f"The Dask cluster was lost during the computation ({type(error).__name__}: {error}). Nothing was "
+                "kept; start the cluster again and repeat the call."
+            ) from error
         if type(error).__name__ != "KilledWorker":
             raise
         raise MemoryError(
             f"Workers of the Dask cluster died again and again on one block: {error} They may lack memory: use smaller "
             "partitions, or give workers more."
         ) from error
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Return whether an error says that the scheduler is lost; any other is about the user's files or functions."""
+    if isinstance(error, CancelledError | TaskCancelledError | ConnectionError | TimeoutError):
+        return True
+    if any(base.__name__ in LOST for base in type(error).__mro__):
+        return True
+    return type(error) is OSError and str(error).startswith(NO_ANSWER)
 
 
 def _combine_tree(parts: list[Any], combine: Callable[[T, T], T]) -> T:
