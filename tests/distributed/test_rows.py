@@ -89,7 +89,7 @@ class CommClosedError(OSError):
         (KilledWorker("task"), MemoryError, "smaller partitions"),
         (FileNotFoundError("rows.parquet"), FileNotFoundError, "rows.parquet"),
         (PermissionError(13, "Permission denied"), PermissionError, "Permission denied"),
-        (OSError(5, "Input/output error"), OSError, "Input/output error"),
+        (OSError(5, "Input/output error"), OSError, r"^\[Errno 5\] Input/output error"),
         (OSError("Couldn't deserialize thrift"), OSError, "^Couldn't deserialize thrift"),
         (CommClosedError("in <TCP>"), ConnectionError, "The Dask cluster was lost"),
         (TimeoutError("no answer"), ConnectionError, "The Dask cluster was lost"),

@@ -6,12 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from checks.partitions import as_array, as_frame, problem
+from sklearn.exceptions import DataConversionWarning
 
 from kernelweave import LearnedKernelClassifier, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.shared import partitioned as module
 from kernelweave.estimators.shared.partitioned import LabelRule, bring_to_memory, draw_to_memory, read_partitioned
 from kernelweave.estimators.shared.sample import Rows, read_as_given
-from kernelweave.labels import partition
+from kernelweave.labels import partition, partition_targets
 
 X, y, numbers = problem(120, 20)
 FLOATS = ("float64", "float32")
@@ -76,6 +77,22 @@ def test_columns_of_parquet_files_are_rows_and_labels(tmp_path):
     np.testing.assert_array_equal(given.rows.X[np.arange(120)], X)
 
 
+@pytest.mark.parametrize("labels", [y, TEXTS, numbers], ids=["-1", "texts", "numbers"])
+def test_labels_in_one_column_are_read_with_a_warning_as_in_memory(labels):
+    rule = LabelRule("numbers") if labels is numbers else CLASSES
+    expected = read(as_array(X, 7), as_array(labels, 7), rule).partition
+    labeled = partition_targets(labels).labeled if labels is numbers else partition(labels).labeled
+    wide = labels[:, None]
+    for call in (
+        lambda: read(as_array(X, 7), as_array(wide, 7), rule),
+        lambda: read(as_frame(X, y, 7)[["x0", "x1"]], as_frame(X, labels, 7)[["y"]], rule),
+        lambda: read(X[labeled], wide[labeled], rule, X_unlabeled=as_array(X, 7)),
+    ):
+        with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
+            found = call().partition
+        np.testing.assert_array_equal(found.labels, expected.labels)
+
+
 def test_numbers_are_read_where_they_are_meant():
     auto, wide = LabelRule("auto", several=True), np.column_stack([numbers, 2 * numbers])
     assert read(as_array(X, 7), as_array(numbers, 7), auto).partition.targets.ndim == 1
@@ -131,6 +148,16 @@ REFUSED = {
         "X has 120 rows but y has 90; they must have the same length. Take both from one frame or array",
     ),
     "one dimension": (lambda: read(as_array(y, 7), as_array(y, 7)), ValueError, "must have rows and columns"),
+    "two columns": (
+        lambda: read(as_array(X, 7), as_array(np.column_stack([y, y]), 7)),
+        ValueError,
+        r"y should be a 1d array, got an array of shape \(120, 2\)",
+    ),
+    "two columns in memory": (
+        lambda: read(X, np.column_stack([y, y]), X_unlabeled=as_array(X, 7)),
+        ValueError,
+        r"y should be a 1d array, got an array of shape \(120, 2\)",
+    ),
     "no label": (lambda: read(as_array(X, 7), as_array(np.full(120, np.nan), 7)), ValueError, "no labelled row"),
     "one class": (lambda: read(as_array(X, 7), as_array(np.where(y < 0, np.nan, 1), 7)), ValueError, "two classes"),
     "texts": (lambda: read(as_array(np.full((120, 2), "a"), 7), as_array(y, 7)), ValueError, "not numbers"),

@@ -15,7 +15,7 @@ import numpy as np
 from ...distributed.rows import PartitionedRows, compute, inspect_blocks, is_partitioned, join_rows, read_blocks
 from ...kernels.content_order import order_rows
 from ...kernels.partitioned import MAX_BOUND_ROWS, SEED
-from ...labels import Partition, TargetPartition, is_unlabeled, partition, partition_targets, refuse_no_label
+from ...labels import Partition, TargetPartition, column, is_unlabeled, partition, partition_targets, refuse_no_label
 from .sample import Rows, Sample
 
 MAX_LABELED = 1_000_000  # rows whose labels, and features, come to the caller
@@ -174,9 +174,10 @@ def read_partitioned(
             "or the labelled rows alone: fit(X_labeled, y, X_unlabeled=X)."
         )
     rows = read_rows(X, dtypes)
-    column = _read_column(y, rows.X)
-    numbers, marked = _find_markers(column.reduce(_find_distinct, _join_distinct), rule)
-    found = column.reduce(_take_labels, _join_labels, marked)
+    _check_shape(y.shape, len(rows.X), rule)
+    given = _read_column(y, rows.X)
+    numbers, marked = _find_markers(given.reduce(_find_distinct, _join_distinct), rule)
+    found = given.reduce(_take_labels, _join_labels, marked)
     labeled, labels = (np.empty(0, dtype=np.int64), np.empty(0)) if found is None else found
     refuse_no_label(len(labeled), len(rows.X))
     _refuse_many(owner, len(labeled))
@@ -236,6 +237,8 @@ def _with_labeled_rows(owner: str, X: Any, y: Any, others: Rows, rule: LabelRule
     if len(own) != len(y):
         raise ValueError(f"X has {len(own)} rows but y has {len(y)}; they must have the same length.")
     labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
+    _check_shape(labels.shape, len(own), rule)
+    labels = _as_column(labels)
     numbers, marked = _find_markers(_find_distinct(labels, 0), rule)
     found = _take_labels(labels, 0, marked)
     labeled, values = (np.empty(0, dtype=np.int64), np.empty(0)) if found is None else found
@@ -245,12 +248,19 @@ def _with_labeled_rows(owner: str, X: Any, y: Any, others: Rows, rule: LabelRule
     return PartitionedSample(rows, labeled, rule.read(values, numbers))
 
 
+def _check_shape(shape: tuple[Any, ...], n_rows: int, rule: LabelRule) -> None:
+    """Say of y with columns what is said of it in memory: a warning of one, an error of several where none may be."""
+    may_be_wide = rule.several and rule.target != "classes"
+    if len(shape) != 1 and not (may_be_wide and len(shape) == 2 and shape[1] > 1):
+        column(np.broadcast_to(0.0, (n_rows, *shape[1:]) if shape else ()))
+
+
 def _read_column(y: Any, rows: PartitionedRows) -> PartitionedRows:
     """Return y, whose rows are those of X in the same order; its partitions may be others.
 
     Dask joins partitions of Parquet files of which few columns are taken: y is cut otherwise than the X beside it.
     """
-    blocks, _ = read_blocks(y, np.asarray)
+    blocks, _ = read_blocks(y, _as_column)
     lengths = inspect_blocks(blocks, len)
     if sum(lengths) != len(rows):
         raise ValueError(
@@ -301,6 +311,12 @@ def _as_floats(block: Any, n_columns: int) -> np.ndarray:
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
+def _as_column(block: Any) -> np.ndarray:
+    """Return labels as an array, one column of shape (n_rows, 1) as one dimension."""
+    values = np.asarray(block)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
+
+
 def _as_double(block: np.ndarray) -> np.ndarray:
     return block.astype(np.float64, copy=False)
 
@@ -315,9 +331,9 @@ def _check_block(block: np.ndarray) -> tuple[int, int, str]:
 def _find_distinct(block: np.ndarray, first: int) -> tuple[list[Any] | None, bool, bool]:
     """Return the distinct values of a block, None if too many; whether some are missing; whether y has columns."""
     is_wide = block.ndim == 2 and block.shape[1] > 1
-    column = block.reshape(len(block), -1)[:, 0]
-    missing = is_unlabeled(column, unlabeled=None)
-    present = column[~missing]
+    first_column = block if block.ndim == 1 else block[:, 0]
+    missing = is_unlabeled(first_column, unlabeled=None)
+    present = first_column[~missing]
     distinct = np.unique(present).tolist() if present.dtype != object else list(dict.fromkeys(present.tolist()))
     return (distinct if len(distinct) <= MAX_DISTINCT else None), bool(missing.any()), is_wide
 
