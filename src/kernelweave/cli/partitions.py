@@ -158,9 +158,9 @@ def _check_files(job: FilesJob, folder: Path, names: Sequence[str]) -> None:
             )
     given = [path for path in named if os.path.exists(path)]  # usually none: then the files are not visited
     for name in names if given else ():
-        if same := next((path for path in given if os.path.samefile(path, folder / name)), None):
+        if source := next((path for path in given if os.path.samefile(path, folder / name)), None):
             raise KernelweaveError(
-                f"The output '{named[same]}' is the input itself, which is never overwritten.", ErrorCode.SAME_FILE
+                f"The output '{named[source]}' is the input itself, which is never overwritten.", ErrorCode.SAME_FILE
             )
 
 

@@ -27,6 +27,16 @@ def lazy_on_blocks(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def lazy_after_fit(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method ``fit_transform(self, X, y)`` answer for a Dask collection as ``transform`` does after ``fit``."""
+
+    @wraps(method)
+    def call(self: Any, X: Any, y: Any = None, **kwargs: Any) -> Any:
+        return self.fit(X, y, **kwargs).transform(X) if is_partitioned(X) else method(self, X, y, **kwargs)
+
+    return call
+
+
 def map_rows(function: Callable[[Any], Any], X: Any) -> Any:
     """Return the lazy Dask array of ``function(block)`` for the blocks of rows of an array or frame.
 
