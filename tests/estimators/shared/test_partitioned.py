@@ -1,14 +1,17 @@
 """The border of a fit with Dask collections: rows and labels are read as in memory, and bad ones refused."""
 
+import warnings
+
 import dask.array as da
 import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 from checks.partitions import as_array, as_frame, problem
+from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
-from kernelweave import LearnedKernelClassifier, SSMKClassifier, SSMKRegressor
+from kernelweave import RBF, LearnedKernelClassifier, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.shared import partitioned as module
 from kernelweave.estimators.shared.partitioned import LabelRule, bring_to_memory, draw_to_memory, read_partitioned
 from kernelweave.estimators.shared.sample import Rows, read_as_given
@@ -55,6 +58,27 @@ def test_frames_and_unknown_sizes_are_read(known):
     np.testing.assert_allclose(given.rows.X[np.arange(120)], X)
     other = read(as_array(X, 7, known=known), as_array(y, 7, known=known))
     np.testing.assert_array_equal(other.labeled, given.labeled)
+
+
+def test_names_of_columns_are_those_of_a_fit_in_memory():
+    frame = as_frame(X, y, 7)
+    labels, features = frame["y"], frame[["x0", "x1", "x2", "x3"]]
+    model = SSMKClassifier(RBF(), C=1.0, random_state=0)
+    numbered = features.rename(columns={"x0": 0, "x1": 1, "x2": 2, "x3": 3})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert not hasattr(clone(model).fit(numbered, labels), "feature_names_in_")
+        clone(model).fit(numbered, labels).predict(numbered).compute()
+    with pytest.raises(TypeError, match="Feature names are only supported if all input features have string names"):
+        model.fit(features.rename(columns={"x0": 0}), labels)
+
+
+def test_names_of_labeled_rows_in_memory_are_kept():
+    labeled, there = np.flatnonzero(y >= 0), as_frame(X, y, 7)[["x0", "x1", "x2", "x3"]]
+    named = pd.DataFrame(X[labeled], columns=["x0", "x1", "x2", "x3"])
+    for rows, others in ((named, as_array(X, 7)), (X[labeled], there), (named, there)):
+        found = read(rows, y[labeled], X_unlabeled=others).rows.feature_names
+        assert found.tolist() == ["x0", "x1", "x2", "x3"]
 
 
 @pytest.mark.parametrize("known", [True, False])

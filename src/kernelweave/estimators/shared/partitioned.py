@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from sklearn.utils.validation import _get_feature_names
 
 from ...distributed.rows import PartitionedRows, compute, inspect_blocks, is_partitioned, join_rows, read_blocks
 from ...kernels.content_order import order_rows
@@ -186,14 +187,10 @@ def read_partitioned(
 
 def read_rows(X: Any, dtypes: tuple[str, ...]) -> Rows:
     """Return the rows of a Dask array or frame, checked where they are."""
-    names = None
-    if hasattr(X, "columns"):
-        names = np.array([str(name) for name in X.columns], dtype=object)
-        n_columns: int = len(names)
-    else:
-        if X.ndim != 2:
-            raise ValueError(f"X must have rows and columns; got a Dask array of {X.ndim} dimensions.")
-        n_columns = int(X.shape[1])
+    if X.ndim != 2:
+        raise ValueError(f"X must have rows and columns; got a Dask array of {X.ndim} dimensions.")
+    names = _get_feature_names(X._meta)  # of a frame, by the rules of scikit-learn
+    n_columns = int(X.shape[1])
     blocks, _ = read_blocks(X, partial(_as_floats, n_columns=n_columns))
     checked = inspect_blocks(blocks, _check_block)
     n_bad, lengths = sum(bad for _, bad, _ in checked), [length for length, _, _ in checked]
@@ -225,12 +222,12 @@ def _with_labeled_rows(owner: str, X: Any, y: Any, others: Rows, rule: LabelRule
             "With X_unlabeled, X and y are the labelled rows in memory; got Dask collections. Pass X and y alone if "
             "they hold labelled and unlabelled rows."
         )
-    if others.feature_names is not None and hasattr(X, "columns"):
-        named, expected = [str(name) for name in X.columns], others.feature_names.tolist()
-        if named != expected:
-            raise ValueError(
-                f"X has the columns {named[:5]} and X_unlabeled {expected[:5]}; both need the same, in the same order."
-            )
+    names, expected = _get_feature_names(X), others.feature_names
+    if names is not None and expected is not None and names.tolist() != expected.tolist():
+        raise ValueError(
+            f"X has the columns {names.tolist()[:5]} and X_unlabeled {expected.tolist()[:5]}; both need the same, in "
+            "the same order."
+        )
     own = _as_floats(X, n_columns=others.X.shape[1])
     if len(own) and _check_block(own)[1]:
         raise ValueError("Input X contains NaN or infinity. Impute or drop these rows first.")
@@ -244,7 +241,7 @@ def _with_labeled_rows(owner: str, X: Any, y: Any, others: Rows, rule: LabelRule
     labeled, values = (np.empty(0, dtype=np.int64), np.empty(0)) if found is None else found
     refuse_no_label(len(labeled), len(own))
     _refuse_many(owner, len(labeled))
-    rows = replace(others, X=join_rows(own, others.X))
+    rows = replace(others, X=join_rows(own, others.X), feature_names=expected if names is None else names)
     return PartitionedSample(rows, labeled, rule.read(values, numbers))
 
 
