@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from checks.partitions import as_array, as_frame, problem
+from scipy import sparse
 
 from kernelweave.distributed.lazy import lazy_on_blocks, map_rows
 
@@ -37,6 +38,13 @@ def test_frames_keep_their_columns():
     frame = as_frame(X, y, 7)[["x0", "x1"]]
     lazy = map_rows(lambda block: block["x1"].to_numpy(), frame)
     np.testing.assert_allclose(lazy.compute(), X[:, 1])
+
+
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_blocks_arrive_as_they_are(container):
+    rows = as_array(X, 7, known=True).map_blocks(container)
+    lazy = map_rows(lambda block: np.asarray(block.sum(axis=1)).ravel(), rows)
+    np.testing.assert_allclose(lazy.compute(), X.sum(axis=1))
 
 
 def test_rows_need_two_dimensions():

@@ -67,8 +67,8 @@ def _make_row(X: Any) -> Any:
 
 
 def _apply(function: Callable[[Any], Any], empty: np.ndarray, block: Any) -> np.ndarray:
-    """Answer for a block; one without rows has no answers."""
-    return np.asarray(function(block), dtype=empty.dtype) if len(block) else empty
+    """Answer for a block, which may be sparse; one without rows has no answers."""
+    return np.asarray(function(block), dtype=empty.dtype) if block.shape[0] else empty
 
 
 def _answer(owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], block: Any) -> Any:

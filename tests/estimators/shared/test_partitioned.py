@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from checks.partitions import as_array, as_frame, problem
+from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import DataConversionWarning
 
@@ -143,6 +144,18 @@ def test_labeled_rows_in_memory_come_before_the_others():
     np.testing.assert_allclose(given.rows.X[np.arange(20)], X[labeled])
 
 
+def test_sparse_labeled_rows_in_memory_are_joined():
+    labeled = np.flatnonzero(y >= 0)
+    given = read(sparse.csr_array(X[labeled]), y[labeled], X_unlabeled=as_array(X, 7))
+    np.testing.assert_array_equal(given.rows.X[np.arange(20)], X[labeled])
+
+
+def test_nullable_columns_are_numbers():
+    frame = as_frame(X, y, 7)
+    given = read(frame[["x0", "x1"]].astype("Float64"), frame["y"])
+    np.testing.assert_array_equal(given.rows.X[np.arange(120)], X[:, :2])
+
+
 def test_drawn_rows_are_unlabeled_and_do_not_depend_on_partitions(monkeypatch):
     monkeypatch.setattr(module, "MAX_BOUND_ROWS", 60)
     monkeypatch.setattr(module, "MAX_SEARCH_ROWS", 50)
@@ -192,6 +205,43 @@ REFUSED = {
         ),
         ValueError,
         "both need the same",
+    ),
+}
+
+
+WITH_NA = as_frame(X, y, 7)[["x0", "x1"]].map_partitions(lambda part: part.astype("Float64").mask(part > 2))
+REFUSED |= {
+    "NA": (lambda: read(WITH_NA, as_frame(X, y, 7)["y"]), ValueError, "contains NaN or infinity in . values"),
+    "NA in memory": (
+        lambda: read(WITH_NA.compute(), y, X_unlabeled=as_array(X[:, :2], 7)),
+        ValueError,
+        "Input X contains NaN or infinity",
+    ),
+    "complex": (lambda: read(as_array(X + 1j, 7), as_array(y, 7)), ValueError, "X holds values of the type complex128"),
+    "dates": (
+        lambda: read(as_array((9 * X).astype("M8[s]"), 7), as_array(y, 7)),
+        ValueError,
+        "X holds values of the type datetime64",
+    ),
+    "sparse blocks": (
+        lambda: read(as_array(X, 7).map_blocks(sparse.csr_array), as_array(y, 7)),
+        TypeError,
+        "X has partitions of sparse rows",
+    ),
+    "unlabeled rows in memory": (
+        lambda: read(as_array(X, 7), as_array(y, 7), X_unlabeled=X),
+        TypeError,
+        "X and y are the labelled rows in memory; got Dask collections",
+    ),
+    "fewer columns": (
+        lambda: read(X, y, X_unlabeled=as_array(X[:, :3], 7)),
+        ValueError,
+        "X has 4 columns and X_unlabeled 3; both need the same",
+    ),
+    "one dimension in memory": (
+        lambda: read(X[:, 0], y, X_unlabeled=as_array(X, 7)),
+        ValueError,
+        "X must have rows and columns",
     ),
 }
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
 from sklearn.utils.validation import _get_feature_names
 
 from ...distributed.rows import PartitionedRows, compute, inspect_blocks, is_partitioned, join_rows, read_blocks
@@ -168,6 +169,11 @@ def read_partitioned(
             "weights first."
         )
     if X_unlabeled is not None:
+        if is_partitioned(X) or is_partitioned(y):
+            raise TypeError(
+                "With X_unlabeled, X and y are the labelled rows in memory; got Dask collections. Pass X and y alone "
+                "if they hold labelled and unlabelled rows."
+            )
         return _with_labeled_rows(owner, X, y, read_rows(X_unlabeled, dtypes), rule)
     if not is_partitioned(y):
         raise TypeError(
@@ -217,18 +223,17 @@ def collect_rows(X: Any, owner: str) -> Any:
 
 
 def _with_labeled_rows(owner: str, X: Any, y: Any, others: Rows, rule: LabelRule) -> PartitionedSample:
-    if is_partitioned(X) or is_partitioned(y):
-        raise TypeError(
-            "With X_unlabeled, X and y are the labelled rows in memory; got Dask collections. Pass X and y alone if "
-            "they hold labelled and unlabelled rows."
-        )
     names, expected = _get_feature_names(X), others.feature_names
     if names is not None and expected is not None and names.tolist() != expected.tolist():
         raise ValueError(
             f"X has the columns {names.tolist()[:5]} and X_unlabeled {expected.tolist()[:5]}; both need the same, in "
             "the same order."
         )
-    own = _as_floats(X, n_columns=others.X.shape[1])
+    own = _as_numbers(X.toarray() if issparse(X) else X)
+    if own.ndim != 2:
+        raise ValueError(f"X must have rows and columns; got an array of shape {own.shape}.")
+    if own.shape[1] != others.X.shape[1]:
+        raise ValueError(f"X has {own.shape[1]} columns and X_unlabeled {others.X.shape[1]}; both need the same.")
     if len(own) and _check_block(own)[1]:
         raise ValueError("Input X contains NaN or infinity. Impute or drop these rows first.")
     if len(own) != len(y):
@@ -297,10 +302,25 @@ def _refuse_many(owner: str, n_labeled: int) -> None:
 
 
 def _as_floats(block: Any, n_columns: int) -> np.ndarray:
-    values = block.to_numpy() if hasattr(block, "to_numpy") else np.asarray(block)
+    if issparse(block):
+        raise TypeError(
+            "X has partitions of sparse rows; a fit of Dask collections keeps rows as dense arrays. Pass "
+            "X.map_blocks(lambda block: block.toarray()) where these fit in memory, or all rows as one sparse matrix."
+        )
+    values = _as_numbers(block)
     if values.ndim != 2 or values.shape[1] != n_columns:
         raise ValueError(f"A partition of X has the shape {values.shape}; expected {n_columns} columns.")
+    return values
+
+
+def _as_numbers(block: Any) -> np.ndarray:
+    """Return an array or a frame as real numbers in single or double precision, with NaN where they are missing."""
+    values = block.to_numpy() if hasattr(block, "to_numpy") else np.asarray(block)
+    if values.dtype.kind in "cmM":
+        raise ValueError(f"X holds values of the type {values.dtype}; pass real numbers.")
     if values.dtype.kind not in "biuf":
+        if values.dtype.kind == "O" and hasattr(block, "isna"):  # NA, which has no number
+            values = np.where(block.isna(), np.nan, values)
         try:
             values = values.astype(np.float64)
         except (TypeError, ValueError) as error:
