@@ -4,11 +4,12 @@ import operator
 
 import numpy as np
 import pytest
-from checks.partitions import as_array, problem
+from checks.partitions import as_array, as_frame, problem
 
 from kernelweave.distributed import rows as module
 from kernelweave.distributed.rows import (
     PartitionedRows,
+    bring_all,
     compute,
     inspect_blocks,
     is_partitioned,
@@ -66,6 +67,16 @@ def test_columns_in_several_chunks_are_put_together():
     blocks, lengths = read_blocks(array, np.asarray)
     assert [block.shape[1] for block in compute(blocks) if len(block)] == [4] * 6
     assert sum(lengths) == 200
+
+
+def test_collections_among_values_are_computed():
+    rows = as_array(X, 7, known=False)
+    array, number, frame, double = bring_all(rows, 3, as_frame(X, X[:, 0], 7), 2 * rows)
+    np.testing.assert_array_equal(array, X)
+    np.testing.assert_array_equal(double, 2 * X)
+    assert number == 3
+    assert frame.shape == (200, 5)
+    assert bring_all(None, 1) == [None, 1]
 
 
 def test_numpy_arrays_and_lists_are_not_partitioned():

@@ -191,6 +191,14 @@ def compute(parts: Sequence[Any]) -> list[Any]:
     return list(_guard(run, *parts))
 
 
+def bring_all(*values: Any) -> list[Any]:
+    """Return values with Dask collections among them computed.
+
+    One after the other: computed with frames, arrays came back in another order (Dask 2026.8).
+    """
+    return [compute([value])[0] if is_partitioned(value) else value for value in values]
+
+
 def _delayed() -> Any:
     try:
         from dask.delayed import delayed
