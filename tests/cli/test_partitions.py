@@ -20,6 +20,7 @@ from kernelweave.cli.errors import EXIT_CODES
 from kernelweave.errors import ErrorCode, KernelweaveError
 from kernelweave.labeling import sampling
 from kernelweave.labeling.file_copies import fill_file
+from kernelweave.labeling.job import LabelingOptions
 
 pytest.importorskip("skops")
 LABEL = ("label", "rows", "--target", "y", "-o", "out", "--quiet")
@@ -99,6 +100,18 @@ def test_a_run_that_ended_early_goes_on_with_the_files_that_are_left(rows, expec
     check_copies(expected)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert "labelled with the model of the earlier run; its record is out/_record.json" in capsys.readouterr().out
+
+
+def interrupt_after_writing(copy):
+    fill_file(copy)
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_counts_the_copies_that_are_there(rows, monkeypatch):
+    monkeypatch.setattr(partitions, "fill_file", interrupt_after_writing)
+    job = partitions.FilesJob([Path("rows")], Path("out"), LabelingOptions("y"), None, None, None, None, None)
+    with pytest.raises(KernelweaveError, match=r"Interrupted: 1 of 5 files are labelled; the same command goes on"):
+        partitions.label_files(job, is_quiet=True)
 
 
 def test_a_killed_run_goes_on_with_the_files_that_are_left(rows, expected):

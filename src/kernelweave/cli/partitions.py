@@ -305,7 +305,8 @@ def _fill_files(out: Path, folder: Path, names: Sequence[str], cluster: Cluster 
     clock = Clock(None)
 
     def describe_rest() -> str:
-        return f"{n_done:,} of {len(names):,} files are labelled; the same command goes on with the others."
+        n_there = sum((out / name).exists() for name in names)  # maybe more than those that were reported
+        return f"{n_there:,} of {len(names):,} files are labelled; the same command goes on with the others."
 
     def show_done(seconds_left: float | None = None) -> None:
         share = n_done / len(names)
