@@ -38,7 +38,7 @@ def lazy_after_fit(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def map_rows(function: Callable[[Any], Any], X: Any) -> Any:
-    """Return the lazy Dask array of ``function(block)`` for the blocks of rows of an array or frame.
+    """Return the lazy Dask array of ``function(block)``, cut as the array or frame of the rows is.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def map_rows(function: Callable[[Any], Any], X: Any) -> Any:
     from dask import array
 
     example = np.asarray(function(_make_row(X)))
-    answers, lengths = read_blocks(X, partial(_apply, function, example[:0]))
+    answers, lengths = read_blocks(X, partial(_apply, function, example[:0]), keep_cuts=True)
     blocks = [
         array.from_delayed(answer, (length, *example.shape[1:]), dtype=example.dtype)
         for answer, length in zip(answers, lengths, strict=True)

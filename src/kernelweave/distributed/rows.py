@@ -160,11 +160,15 @@ class _Visit:
         return self.function(block, first, *told.values)
 
 
-def read_blocks(X: Any, convert: Callable[[Any], Any]) -> tuple[list[Any], list[float]]:
-    """Return the blocks of rows of a Dask collection, converted where they are, and their lengths; NaN if unknown."""
+def read_blocks(X: Any, convert: Callable[[Any], Any], keep_cuts: bool = False) -> tuple[list[Any], list[float]]:
+    """Return the blocks of rows of a Dask collection, converted where they are, and their lengths; NaN if unknown.
+
+    Dask joins small partitions of Parquet files of which few columns are taken, unless ``keep_cuts``.
+    """
     if hasattr(X, "chunks") and X.ndim == 2 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    parts = X.to_delayed()
+    is_frame = hasattr(X, "simplify") and not hasattr(X, "chunks")
+    parts = X.simplify().to_delayed(optimize_graph=False) if keep_cuts and is_frame else X.to_delayed()
     parts = list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
     lengths = list(X.chunks[0]) if hasattr(X, "chunks") else [np.nan] * len(parts)
     call = _delayed()(convert, pure=False, traverse=False)  # sent once
