@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -100,7 +101,7 @@ def label_files(job: FilesJob, is_quiet: bool) -> dict[str, Any] | None:
     is_begun = _is_begun(job.out, asked, names)
     show = partial(show_stages, is_quiet=is_quiet, seconds_between_lines=SECONDS_BETWEEN_LINES)
     report = None
-    with open_cluster(job.cluster, job.workers) as cluster:
+    with _counting_copies(job.out, names), open_cluster(job.cluster, job.workers) as cluster:
         if not is_begun:
             with show(time_limit=job.options.time_limit) as on_stage:
                 report = _learn(job, folder, names, asked, cluster, on_stage)
@@ -297,30 +298,36 @@ def _name_rows(report: dict[str, Any], places: Sequence[tuple[str, int]]) -> dic
 
 
 def _fill_files(out: Path, folder: Path, names: Sequence[str], cluster: Cluster | None, on_stage: Stages) -> None:
-    """Write the copies that are not there yet; whatever ends the work, say how much of it is done."""
+    """Write the copies that are not there yet."""
     model, digest = os.path.abspath(out / MODEL), _digest(out / MODEL)
     left = [name for name in names if not (out / name).exists()]
     copies = [FileCopy(os.path.abspath(folder / name), os.path.abspath(out / name), model, digest) for name in left]
     n_before = n_done = len(names) - len(left)
     clock = Clock(None)
 
-    def describe_rest() -> str:
-        n_there = sum((out / name).exists() for name in names)  # maybe more than those that were reported
-        return f"{n_there:,} of {len(names):,} files are labelled; the same command goes on with the others."
-
     def show_done(seconds_left: float | None = None) -> None:
         share = n_done / len(names)
         on_stage("labelling the files", share, f"{n_done:,} of {len(names):,}", seconds_left)
 
+    show_done()
+    for _ in run_each(cluster, fill_file, copies):
+        n_done += 1
+        show_done(clock.elapsed / (n_done - n_before) * (len(names) - n_done))  # files of an earlier run took none
+
+
+@contextmanager
+def _counting_copies(out: Path, names: Sequence[str]) -> Iterator[None]:
+    """Let what ends the work once the model is there say how many files are labelled, by workers in the end, too."""
     try:
-        show_done()
-        for _ in run_each(cluster, fill_file, copies):
-            n_done += 1
-            show_done(clock.elapsed / (n_done - n_before) * (len(names) - n_done))  # files of an earlier run took none
-    except KeyboardInterrupt:
-        raise KernelweaveError(f"Interrupted: {describe_rest()}", ErrorCode.INTERRUPTED) from None
-    except KernelweaveError as error:
-        raise KernelweaveError(f"{error} {describe_rest()}", error.code) from None
+        yield
+    except (KeyboardInterrupt, KernelweaveError) as error:
+        if not (out / RUN).exists():
+            raise
+        n_there = sum((out / name).exists() for name in names)
+        rest = f"{n_there:,} of {len(names):,} files are labelled; the same command goes on with the others."
+        if isinstance(error, KeyboardInterrupt):
+            raise KernelweaveError(f"Interrupted: {rest}", ErrorCode.INTERRUPTED) from None
+        raise KernelweaveError(f"{error} {rest}", error.code) from None
 
 
 def _digest(path: Path) -> str:
