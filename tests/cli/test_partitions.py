@@ -20,6 +20,7 @@ from kernelweave.cli.errors import EXIT_CODES
 from kernelweave.errors import ErrorCode, KernelweaveError
 from kernelweave.labeling import sampling
 from kernelweave.labeling.file_copies import fill_file
+from kernelweave.labeling.job import LabelingOptions
 
 pytest.importorskip("skops")
 LABEL = ("label", "rows", "--target", "y", "-o", "out", "--quiet")
@@ -99,6 +100,18 @@ def test_a_run_that_ended_early_goes_on_with_the_files_that_are_left(rows, expec
     check_copies(expected)
     assert {path: path.stat().st_mtime_ns for path in before} == before
     assert "labelled with the model of the earlier run; its record is out/_record.json" in capsys.readouterr().out
+
+
+def interrupt_after_writing(copy):
+    fill_file(copy)
+    raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_counts_the_copies_that_are_there(rows, monkeypatch):
+    monkeypatch.setattr(partitions, "fill_file", interrupt_after_writing)
+    job = partitions.FilesJob([Path("rows")], Path("out"), LabelingOptions("y"), None, None, None, None, None)
+    with pytest.raises(KernelweaveError, match=r"Interrupted: 1 of 5 files are labelled; the same command goes on"):
+        partitions.label_files(job, is_quiet=True)
 
 
 def test_a_killed_run_goes_on_with_the_files_that_are_left(rows, expected):
@@ -183,6 +196,12 @@ CASES = {
     "no output": (("label", "rows", "--target", "y"), ErrorCode.BAD_OPTION, "name a folder for them with -o"),
     "an output that is printed": ((*LABEL[:4], "-o", "-"), ErrorCode.BAD_OPTION, "name a folder for them with -o"),
     "the folder itself": ((*LABEL[:4], "-o", "rows"), ErrorCode.SAME_FILE, "'rows' holds the files themselves"),
+    "a folder above": ((*LABEL[:4], "-o", "."), ErrorCode.SAME_FILE, r"'\.' holds the folder of the files, 'rows'"),
+    "a folder above a pattern": (
+        ("label", "rows/d/*.parquet", *LABEL[2:4], "-o", "rows"),
+        ErrorCode.SAME_FILE,
+        "'rows' holds the folder of the files, 'rows/d'; name another one for the copies with -o",
+    ),
     "an output that is a file": ((*LABEL[:4], "-o", "file"), ErrorCode.NOT_WRITABLE, "'file' is a file"),
     "an output in no folder": ((*LABEL[:4], "-o", "no/out"), ErrorCode.NOT_WRITABLE, "there is no folder"),
     "no such target": (("label", "rows", "--target", "z", *LABEL[4:]), ErrorCode.NO_SUCH_COLUMN, "no column 'z'"),
@@ -206,6 +225,36 @@ def test_a_wrong_command_is_one_sentence_and_writes_nothing(rows, case, capsys):
     error = capsys.readouterr().err
     assert re.search(words, error), error
     assert error.count("\n") == 1
+    assert not Path("out").exists()
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "d/e.parquet", "_model.skops", "_record.json", "_run.json"])
+def test_a_model_or_page_in_the_place_of_what_the_run_writes_is_refused(rows, name, capsys):
+    Path("out/d").mkdir(parents=True)
+    for option in ("--model", "--report"):
+        if (option, name) == ("--model", "_model.skops"):
+            continue
+        assert run(*LABEL, option, f"out/{name}") == EXIT_CODES[ErrorCode.SAME_FILE]
+        assert f"The output 'out/{name}' has the name of a file that the run itself" in capsys.readouterr().err
+    assert not [path for path in Path("out").rglob("*") if path.is_file()]
+
+
+def test_the_model_may_be_named_where_it_is_written_anyway(rows, expected):
+    for _ in range(2):
+        assert run(*LABEL, "--model", "out/_model.skops") == 0
+    check_copies(expected)
+
+
+@pytest.mark.parametrize("named", ["rows", "rows/*.parquet"])
+@pytest.mark.parametrize("option", ["--model", "--report"])
+def test_a_model_or_page_in_the_place_of_an_input_file_is_refused(rows, named, option, capsys):
+    before = Path("rows/b.parquet").read_bytes()
+    Path("link.parquet").symlink_to("rows/b.parquet")
+    for output in ("rows/b.parquet", "link.parquet"):
+        assert run("label", named, *LABEL[2:], option, output) == EXIT_CODES[ErrorCode.SAME_FILE]
+        error = f"kernelweave: The output '{output}' is the input itself, which is never overwritten.\n"
+        assert capsys.readouterr().err == error
+    assert Path("rows/b.parquet").read_bytes() == before
     assert not Path("out").exists()
 
 

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import subprocess
 import sys
 import time
 
@@ -98,6 +99,36 @@ def test_without_dask_a_sentence_says_what_to_install(monkeypatch):
         require_dask("distributed")
     with open_cluster() as client:
         assert list(run_each(client, square, [3])) == [(0, 9)]
+
+
+INTERRUPTED = """
+import time
+from kernelweave.distributed.cluster import open_cluster, run_each
+if __name__ == "__main__":
+    try:
+        with open_cluster(n_workers=2) as cluster:
+            for number, _ in run_each(cluster, time.sleep, [0.01] * 10_000):
+                if number == 0:
+                    print("at work", flush=True)
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "killpg"), reason="the group of processes of a terminal")
+def test_an_interrupt_from_the_terminal_is_for_the_caller_alone():
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    program = [sys.executable, "-c", INTERRUPTED]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen(program, env=environment, start_new_session=True, **pipes) as process:
+        try:
+            assert process.stdout.readline() == "at work\n"
+            os.killpg(process.pid, signal.SIGINT)
+            out, error = process.communicate(timeout=60)
+        finally:
+            process.kill()
+    assert out == "interrupted\n"
+    assert "Traceback" not in error
 
 
 @pytest.fixture

@@ -1,8 +1,11 @@
 """Predictions of Dask collections are lazy, and those of arrays."""
 
+import dask.dataframe as dd
 import numpy as np
+import pandas as pd
 import pytest
 from checks.partitions import as_array, as_frame, problem
+from scipy import sparse
 
 from kernelweave.distributed.lazy import lazy_on_blocks, map_rows
 
@@ -37,6 +40,24 @@ def test_frames_keep_their_columns():
     frame = as_frame(X, y, 7)[["x0", "x1"]]
     lazy = map_rows(lambda block: block["x1"].to_numpy(), frame)
     np.testing.assert_allclose(lazy.compute(), X[:, 1])
+
+
+def test_answers_may_stand_beside_the_columns_of_parquet_files(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    for k in range(4):
+        frame.iloc[15 * k : 15 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet", index=False)
+    there = dd.read_parquet(tmp_path)
+    rows = there[["a"]].fillna(0.0)
+    assert len(rows.to_delayed()) < there.npartitions  # joined by Dask
+    lazy = map_rows(lambda block: list(block.columns) == ["a"] and block["a"].to_numpy(), rows)
+    np.testing.assert_array_equal(there.assign(answer=lazy)["answer"].compute(), X[:, 0])
+
+
+@pytest.mark.parametrize("container", [sparse.csr_array, sparse.csr_matrix])
+def test_sparse_blocks_arrive_as_they_are(container):
+    rows = as_array(X, 7, known=True).map_blocks(container)
+    lazy = map_rows(lambda block: np.asarray(block.sum(axis=1)).ravel(), rows)
+    np.testing.assert_allclose(lazy.compute(), X.sum(axis=1))
 
 
 def test_rows_need_two_dimensions():

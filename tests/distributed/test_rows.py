@@ -4,11 +4,12 @@ import operator
 
 import numpy as np
 import pytest
-from checks.partitions import as_array, problem
+from checks.partitions import as_array, as_frame, problem
 
 from kernelweave.distributed import rows as module
 from kernelweave.distributed.rows import (
     PartitionedRows,
+    bring_all,
     compute,
     inspect_blocks,
     is_partitioned,
@@ -68,6 +69,16 @@ def test_columns_in_several_chunks_are_put_together():
     assert sum(lengths) == 200
 
 
+def test_collections_among_values_are_computed():
+    rows = as_array(X, 7, known=False)
+    array, number, frame, double = bring_all(rows, 3, as_frame(X, X[:, 0], 7), 2 * rows)
+    np.testing.assert_array_equal(array, X)
+    np.testing.assert_array_equal(double, 2 * X)
+    assert number == 3
+    assert frame.shape == (200, 5)
+    assert bring_all(None, 1) == [None, 1]
+
+
 def test_numpy_arrays_and_lists_are_not_partitioned():
     assert is_partitioned(as_array(X, 2))
     assert not any(is_partitioned(each) for each in (X, X.tolist(), None))
@@ -77,6 +88,10 @@ class KilledWorker(Exception):  # noqa: N818
     """Named as Dask's own."""
 
 
+class CommClosedError(OSError):
+    """Named as that of distributed."""
+
+
 @pytest.mark.parametrize(
     ("raised", "expected", "words"),
     [
@@ -84,6 +99,11 @@ class KilledWorker(Exception):  # noqa: N818
         (module.CancelledError("fit-1"), ConnectionError, "start the cluster again"),
         (KilledWorker("task"), MemoryError, "smaller partitions"),
         (FileNotFoundError("rows.parquet"), FileNotFoundError, "rows.parquet"),
+        (PermissionError(13, "Permission denied"), PermissionError, "Permission denied"),
+        (OSError(5, "Input/output error"), OSError, r"^\[Errno 5\] Input/output error"),
+        (OSError("Couldn't deserialize thrift"), OSError, "^Couldn't deserialize thrift"),
+        (CommClosedError("in <TCP>"), ConnectionError, "The Dask cluster was lost"),
+        (TimeoutError("no answer"), ConnectionError, "The Dask cluster was lost"),
         (ValueError("in the user's function"), ValueError, "in the user's function"),
     ],
 )

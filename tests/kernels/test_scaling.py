@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from scipy.stats import skew, yeojohnson
+from sklearn import config_context
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
@@ -24,6 +25,14 @@ def columns(seed=0, n=300):
 def test_columns_are_standardised_as_scikit_learn_does():
     X = columns()
     np.testing.assert_allclose(ColumnScaler().fit(X).transform(X), StandardScaler().fit_transform(X), atol=1e-12)
+
+
+@pytest.mark.parametrize("keep_scale", [False, True])
+def test_powers_do_not_depend_on_the_container_that_scikit_learn_gives(keep_scale):
+    X = columns()
+    with config_context(transform_output="pandas"):
+        found = PowerScaler(keep_scale).fit(X).transform(X)
+    np.testing.assert_array_equal(found, PowerScaler(keep_scale).fit(X).transform(X))
 
 
 def test_columns_far_from_zero_keep_what_they_differ_by():

@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -73,6 +74,12 @@ class FilesJob:
             )
         return self.output
 
+    @property
+    def outputs(self) -> list[Path]:
+        """Model and page where they are asked for, beside what the folder of the copies holds anyway."""
+        is_default = self.model is not None and os.path.realpath(self.model) == os.path.realpath(self.out / MODEL)
+        return [path for path in (None if is_default else self.model, self.page) if path is not None]
+
     def describe(self, folder: Path, names: Sequence[str]) -> dict[str, Any]:
         """Return what a run depends on, as plain data."""
         options = asdict(self.options) | {
@@ -89,11 +96,12 @@ def label_files(job: FilesJob, is_quiet: bool) -> dict[str, Any] | None:
     folder = find_folder(job.tables[0])
     _check(job, folder)
     names = find_files(job.tables[0], job.out)
+    _check_files(job, folder, names)
     asked = job.describe(folder, names)
     is_begun = _is_begun(job.out, asked, names)
     show = partial(show_stages, is_quiet=is_quiet, seconds_between_lines=SECONDS_BETWEEN_LINES)
     report = None
-    with open_cluster(job.cluster, job.workers) as cluster:
+    with _counting_copies(job.out, names), open_cluster(job.cluster, job.workers) as cluster:
         if not is_begun:
             with show(time_limit=job.options.time_limit) as on_stage:
                 report = _learn(job, folder, names, asked, cluster, on_stage)
@@ -131,7 +139,30 @@ def _check(job: FilesJob, folder: Path) -> None:
     if out.exists() and not out.is_dir():
         raise KernelweaveError(f"'{out}' is a file; name a folder for the copies with -o.", ErrorCode.NOT_WRITABLE)
     check_output(out / RUN if out.is_dir() else out)
-    check_outputs([path for path in (job.model, job.page) if path is not None], job.tables[0])
+    if out.is_dir() and out.resolve() in folder.resolve().parents:
+        raise KernelweaveError(
+            f"The folder '{out}' holds the folder of the files, '{folder}'; name another one for the copies with -o.",
+            ErrorCode.SAME_FILE,
+        )
+    check_outputs(job.outputs, job.tables[0])
+
+
+def _check_files(job: FilesJob, folder: Path, names: Sequence[str]) -> None:
+    """Refuse a model or a page in the place of a file, of its copy, or of what is kept beside the copies."""
+    named = {os.path.realpath(path): path for path in job.outputs}
+    for name in (*names, MODEL, RECORD, RUN):
+        if same := named.get(os.path.realpath(job.out / name)):
+            raise KernelweaveError(
+                f"The output '{same}' has the name of a file that the run itself writes to '{job.out}'; give it "
+                "another one.",
+                ErrorCode.SAME_FILE,
+            )
+    given = [path for path in named if os.path.exists(path)]  # usually none: then the files are not visited
+    for name in names if given else ():
+        if source := next((path for path in given if os.path.samefile(path, folder / name)), None):
+            raise KernelweaveError(
+                f"The output '{named[source]}' is the input itself, which is never overwritten.", ErrorCode.SAME_FILE
+            )
 
 
 def _is_begun(out: Path, asked: dict[str, Any], names: Sequence[str]) -> bool:
@@ -203,7 +234,7 @@ def _learn(
     about = describe_copies(schema, labeling.extra, new_names, options.target) | {"unlabeled": job.unlabeled}
     files = make_files(given, labeling, record, about, (out / RECORD, out / MODEL, job.page))
     contents = dict(files)
-    if job.model is not None:
+    if job.model in job.outputs:
         files.append((job.model, contents[out / MODEL]))
     begun = asked | {"digest": hashlib.sha256(contents[out / MODEL]).hexdigest()}
     out.mkdir(exist_ok=True)
@@ -267,29 +298,36 @@ def _name_rows(report: dict[str, Any], places: Sequence[tuple[str, int]]) -> dic
 
 
 def _fill_files(out: Path, folder: Path, names: Sequence[str], cluster: Cluster | None, on_stage: Stages) -> None:
-    """Write the copies that are not there yet; whatever ends the work, say how much of it is done."""
+    """Write the copies that are not there yet."""
     model, digest = os.path.abspath(out / MODEL), _digest(out / MODEL)
     left = [name for name in names if not (out / name).exists()]
     copies = [FileCopy(os.path.abspath(folder / name), os.path.abspath(out / name), model, digest) for name in left]
     n_before = n_done = len(names) - len(left)
     clock = Clock(None)
 
-    def describe_rest() -> str:
-        return f"{n_done:,} of {len(names):,} files are labelled; the same command goes on with the others."
-
     def show_done(seconds_left: float | None = None) -> None:
         share = n_done / len(names)
         on_stage("labelling the files", share, f"{n_done:,} of {len(names):,}", seconds_left)
 
+    show_done()
+    for _ in run_each(cluster, fill_file, copies):
+        n_done += 1
+        show_done(clock.elapsed / (n_done - n_before) * (len(names) - n_done))  # files of an earlier run took none
+
+
+@contextmanager
+def _counting_copies(out: Path, names: Sequence[str]) -> Iterator[None]:
+    """Let what ends the work once the model is there say how many files are labelled, by workers in the end, too."""
     try:
-        show_done()
-        for _ in run_each(cluster, fill_file, copies):
-            n_done += 1
-            show_done(clock.elapsed / (n_done - n_before) * (len(names) - n_done))  # files of an earlier run took none
-    except KeyboardInterrupt:
-        raise KernelweaveError(f"Interrupted: {describe_rest()}", ErrorCode.INTERRUPTED) from None
-    except KernelweaveError as error:
-        raise KernelweaveError(f"{error} {describe_rest()}", error.code) from None
+        yield
+    except (KeyboardInterrupt, KernelweaveError) as error:
+        if not (out / RUN).exists():
+            raise
+        n_there = sum((out / name).exists() for name in names)
+        rest = f"{n_there:,} of {len(names):,} files are labelled; the same command goes on with the others."
+        if isinstance(error, KeyboardInterrupt):
+            raise KernelweaveError(f"Interrupted: {rest}", ErrorCode.INTERRUPTED) from None
+        raise KernelweaveError(f"{error} {rest}", error.code) from None
 
 
 def _digest(path: Path) -> str:

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import importlib
 import logging
+import signal
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import Any, TypeVar
 
 from ..errors import ErrorCode, KernelweaveError
@@ -58,17 +60,18 @@ def open_cluster(address: str | None = None, n_workers: int | None = None) -> It
             with _connect(distributed, address) as cluster:
                 yield cluster
             return
-        with (
-            distributed.LocalCluster(
-                n_workers=n_workers,
-                threads_per_worker=1,
-                memory_limit=distributed.system.MEMORY_LIMIT // n_workers,
-                dashboard_address="127.0.0.1:0",  # any free port; the default one may be that of another cluster
-                silence_logs=logging.CRITICAL,
-            ) as local,
-            _connect(distributed, local.scheduler_address) as cluster,
-        ):
-            yield cluster
+        with ExitStack() as stack:
+            with _hold_interrupts():  # Ctrl-C is for this process, which ends the others
+                local = stack.enter_context(
+                    distributed.LocalCluster(
+                        n_workers=n_workers,
+                        threads_per_worker=1,
+                        memory_limit=distributed.system.MEMORY_LIMIT // n_workers,
+                        dashboard_address="127.0.0.1:0",  # any free port; the default one may be another cluster's
+                        silence_logs=logging.CRITICAL,
+                    )
+                )
+            yield stack.enter_context(_connect(distributed, local.scheduler_address))
 
 
 def run_each(
@@ -109,6 +112,20 @@ def require_dask(module: str) -> Any:
         raise KernelweaveError(
             "Work on several processes or computers needs dask: pip install 'kernelweave[dask]'", ErrorCode.UNSUPPORTED
         ) from None
+
+
+@contextmanager
+def _hold_interrupts() -> Iterator[None]:
+    """Hold back interrupts until the end; threads and processes that are started meanwhile never get any."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # which would let interrupts in again when the first process starts it
+    previous = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, previous)
 
 
 @contextmanager

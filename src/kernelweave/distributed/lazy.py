@@ -27,8 +27,18 @@ def lazy_on_blocks(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def lazy_after_fit(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method ``fit_transform(self, X, y)`` answer for a Dask collection as ``transform`` does after ``fit``."""
+
+    @wraps(method)
+    def call(self: Any, X: Any, y: Any = None, **kwargs: Any) -> Any:
+        return self.fit(X, y, **kwargs).transform(X) if is_partitioned(X) else method(self, X, y, **kwargs)
+
+    return call
+
+
 def map_rows(function: Callable[[Any], Any], X: Any) -> Any:
-    """Return the lazy Dask array of ``function(block)`` for the blocks of rows of an array or frame.
+    """Return the lazy Dask array of ``function(block)``, cut as the array or frame of the rows is.
 
     Parameters
     ----------
@@ -39,7 +49,7 @@ def map_rows(function: Callable[[Any], Any], X: Any) -> Any:
     from dask import array
 
     example = np.asarray(function(_make_row(X)))
-    answers, lengths = read_blocks(X, partial(_apply, function, example[:0]))
+    answers, lengths = read_blocks(X, partial(_apply, function, example[:0]), keep_cuts=True)
     blocks = [
         array.from_delayed(answer, (length, *example.shape[1:]), dtype=example.dtype)
         for answer, length in zip(answers, lengths, strict=True)
@@ -57,8 +67,8 @@ def _make_row(X: Any) -> Any:
 
 
 def _apply(function: Callable[[Any], Any], empty: np.ndarray, block: Any) -> np.ndarray:
-    """Answer for a block; one without rows has no answers."""
-    return np.asarray(function(block), dtype=empty.dtype) if len(block) else empty
+    """Answer for a block, which may be sparse; one without rows has no answers."""
+    return np.asarray(function(block), dtype=empty.dtype) if block.shape[0] else empty
 
 
 def _answer(owner: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any], block: Any) -> Any:

@@ -19,6 +19,8 @@ import numpy as np
 T = TypeVar("T")
 
 FAN_IN = 8  # results that are combined at a time
+LOST = ("CommClosedError", "ClosedClientError")  # of distributed, which threads do without
+NO_ANSWER = "Timed out trying to connect"  # of distributed, too: an OSError of no other type
 EXTRA = "Rows in Dask collections need Dask: pip install 'kernelweave[dask]'."
 
 
@@ -158,11 +160,15 @@ class _Visit:
         return self.function(block, first, *told.values)
 
 
-def read_blocks(X: Any, convert: Callable[[Any], Any]) -> tuple[list[Any], list[float]]:
-    """Return the blocks of rows of a Dask collection, converted where they are, and their lengths; NaN if unknown."""
+def read_blocks(X: Any, convert: Callable[[Any], Any], keep_cuts: bool = False) -> tuple[list[Any], list[float]]:
+    """Return the blocks of rows of a Dask collection, converted where they are, and their lengths; NaN if unknown.
+
+    Dask joins small partitions of Parquet files of which few columns are taken, unless ``keep_cuts``.
+    """
     if hasattr(X, "chunks") and X.ndim == 2 and len(X.chunks[1]) > 1:
         X = X.rechunk({1: -1})
-    parts = X.to_delayed()
+    is_frame = hasattr(X, "simplify") and not hasattr(X, "chunks")
+    parts = X.simplify().to_delayed(optimize_graph=False) if keep_cuts and is_frame else X.to_delayed()
     parts = list(parts.ravel()) if isinstance(parts, np.ndarray) else list(parts)
     lengths = list(X.chunks[0]) if hasattr(X, "chunks") else [np.nan] * len(parts)
     call = _delayed()(convert, pure=False, traverse=False)  # sent once
@@ -189,6 +195,14 @@ def compute(parts: Sequence[Any]) -> list[Any]:
     return list(_guard(run, *parts))
 
 
+def bring_all(*values: Any) -> list[Any]:
+    """Return values with Dask collections among them computed.
+
+    One after the other: computed with frames, arrays came back in another order (Dask 2026.8).
+    """
+    return [compute([value])[0] if is_partitioned(value) else value for value in values]
+
+
 def _delayed() -> Any:
     try:
         from dask.delayed import delayed
@@ -200,20 +214,27 @@ def _delayed() -> Any:
 def _guard(run: Callable[..., T], *args: Any) -> T:
     try:
         return run(*args)
-    except (CancelledError, TaskCancelledError, OSError) as error:
-        if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
-            raise  # about the user's files, not about the cluster
-        raise ConnectionError(
-            f"The Dask cluster was lost during the computation ({type(error).__name__}: {error}). Nothing was kept; "
-            "start the cluster again and repeat the call."
-        ) from error
-    except Exception as error:
+    except (TaskCancelledError, Exception) as error:
+        if _is_lost(error):
+            raise ConnectionError(
+                f"The Dask cluster was lost during the computation ({type(error).__name__}: {error}). Nothing was "
+                "kept; start the cluster again and repeat the call."
+            ) from error
         if type(error).__name__ != "KilledWorker":
             raise
         raise MemoryError(
             f"Workers of the Dask cluster died again and again on one block: {error} They may lack memory: use smaller "
             "partitions, or give workers more."
         ) from error
+
+
+def _is_lost(error: BaseException) -> bool:
+    """Return whether an error says that the scheduler is lost; any other is about the user's files or functions."""
+    if isinstance(error, CancelledError | TaskCancelledError | ConnectionError | TimeoutError):
+        return True
+    if any(base.__name__ in LOST for base in type(error).__mro__):
+        return True
+    return type(error) is OSError and str(error).startswith(NO_ANSWER)
 
 
 def _combine_tree(parts: list[Any], combine: Callable[[T, T], T]) -> T:

@@ -142,7 +142,7 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Find the powers of the columns that are skewed, and mean and deviation after them."""
         rows: Floats = validate_data(self, X, dtype=np.float64)
         self.scaler_ = ColumnScaler().fit(rows)
-        standard = self.scaler_.transform(rows)
+        standard = np.asarray(self.scaler_.transform(rows))  # a frame where scikit-learn is set to give frames
         self.skewed_ = skewed_columns(standard)
         if len(self.skewed_):
             self.power_ = PowerTransformer(standardize=False).fit(_bounded(standard[:, self.skewed_]))
@@ -152,10 +152,11 @@ class PowerScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: ArrayLike) -> Floats:
         """Return the columns after their powers, scaled, and outliers cut off."""
         rows = _read_new_rows(self, X)
-        standard = self.scaler_.transform(rows)
+        standard = np.require(self.scaler_.transform(rows), requirements="W")
         out = rows.copy() if self.keep_scale else standard
         if len(self.skewed_):
-            powers = np.clip(self.power_scaler_.transform(self._powers(standard)), -MAX_POWER, MAX_POWER)
+            powers = np.asarray(self.power_scaler_.transform(self._powers(standard)))
+            powers = np.clip(powers, -MAX_POWER, MAX_POWER)
             out[:, self.skewed_] = powers * self.scaler_.scale_[self.skewed_] if self.keep_scale else powers
         return out
 

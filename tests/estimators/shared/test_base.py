@@ -1,11 +1,17 @@
+from contextlib import nullcontext
+
+import dask.array as da
 import numpy as np
 import pandas as pd
 import pytest
+from checks.partitions import as_array, problem
+from sklearn import config_context
 from sklearn.base import clone
 from sklearn.model_selection import GridSearchCV
 
 from kernelweave import (
     RBF,
+    AlignedKernelLearner,
     CGBoostClassifier,
     KernelLibrary,
     LapSVMClassifier,
@@ -13,6 +19,7 @@ from kernelweave import (
     MKLClassifier,
     OnColumns,
     Polynomial,
+    RKDAClassifier,
     Sigmoid,
     SSMKClassifier,
 )
@@ -129,3 +136,28 @@ def test_a_subclass_may_fix_parameters_and_keep_attributes_of_its_own():
     np.testing.assert_array_equal(model.means_, X.mean(axis=0))
     plain = MKLClassifier([RBF(), Linear()], C=1.0, norm=2, weighting="learned").fit(X, y)
     np.testing.assert_array_equal(model.weights_, plain.weights_)
+
+
+@pytest.mark.parametrize("container", ["default", "pandas"])
+@pytest.mark.parametrize("estimator", [AlignedKernelLearner, RKDAClassifier])
+def test_features_of_partitions_stay_lazy_in_every_container(estimator, container):
+    X, y, _ = problem(60, 30)
+    fit_to = (X[y >= 0], y[y >= 0])
+    expected = estimator(random_state=0).fit(*fit_to).transform(X)
+    for model, context in (
+        (estimator(random_state=0).fit(*fit_to).set_output(transform=container), nullcontext()),
+        (estimator(random_state=0).fit(*fit_to), config_context(transform_output=container)),
+    ):
+        with context:
+            assert isinstance(model.transform(X), pd.DataFrame if container == "pandas" else np.ndarray)
+            lazy = model.transform(as_array(X, 3))
+            assert isinstance(lazy, da.Array)
+            np.testing.assert_allclose(lazy.compute(), expected)
+
+
+def test_fitted_features_of_partitions_stay_lazy_in_every_container():
+    X, y, _ = problem(60, 30)
+    learner = AlignedKernelLearner(random_state=0).set_output(transform="pandas")
+    lazy = learner.fit_transform(as_array(X, 3), as_array(y, 3))
+    assert isinstance(lazy, da.Array)
+    np.testing.assert_allclose(lazy.compute(), learner.fit_transform(X, y).to_numpy(), rtol=1e-6, atol=1e-9)

@@ -1,7 +1,9 @@
 import numpy as np
 import pytest
+from checks.partitions import as_array, as_frame, problem
 from sklearn.metrics import accuracy_score, r2_score
 
+from kernelweave import MKLClassifier, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.shared.outputs import (
     choose_classes,
     labeled_accuracy,
@@ -72,3 +74,20 @@ def test_minus_one_is_a_class_and_a_word_is_said_where_it_may_mark_rows(recwarn)
     with pytest.warns(UserWarning, match="y holds -1 and 2 other classes; Me treats -1 as a class") as caught:
         assert read_all_labels([-1, 0, 1], "Me").classes.tolist() == [-1, 0, 1]
     assert caught[0].filename == __file__
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("estimator", [SSMKClassifier, SSMKRegressor, MKLClassifier])
+def test_scores_of_partitions_are_those_in_memory(estimator, known):
+    X, y, numbers = problem(60, 30)
+    target = numbers if estimator is SSMKRegressor else np.where(y < 0, np.nan, y)
+    labeled = ~np.isnan(target)
+    model = estimator(random_state=0).fit(X[labeled], target[labeled])
+    expected, weight = model.score(X, target), np.arange(1.0, 61)
+    there = as_array(X, 3, known=known)
+    frame = as_frame(X, target, 3)
+    for labels in (target, as_array(target, 3, known=known), frame["y"]):
+        assert model.score(there, labels) == pytest.approx(expected)
+    assert model.score(X, frame["y"]) == pytest.approx(expected)
+    weighted = model.score(there, frame["y"], sample_weight=as_array(weight, 3, known=known))
+    assert weighted == pytest.approx(model.score(X, target, sample_weight=weight))

@@ -1,16 +1,22 @@
 """The border of a fit with Dask collections: rows and labels are read as in memory, and bad ones refused."""
 
+import warnings
+
 import dask.array as da
+import dask.dataframe as dd
 import numpy as np
 import pandas as pd
 import pytest
 from checks.partitions import as_array, as_frame, problem
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import DataConversionWarning
 
-from kernelweave import LearnedKernelClassifier, SSMKClassifier, SSMKRegressor
+from kernelweave import RBF, LearnedKernelClassifier, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.shared import partitioned as module
 from kernelweave.estimators.shared.partitioned import LabelRule, bring_to_memory, draw_to_memory, read_partitioned
 from kernelweave.estimators.shared.sample import Rows, read_as_given
-from kernelweave.labels import partition
+from kernelweave.labels import partition, partition_targets
 
 X, y, numbers = problem(120, 20)
 FLOATS = ("float64", "float32")
@@ -55,9 +61,61 @@ def test_frames_and_unknown_sizes_are_read(known):
     np.testing.assert_array_equal(other.labeled, given.labeled)
 
 
-def test_labels_in_other_chunks_are_aligned():
-    given = read(as_array(X, 7), da.from_array(y, chunks=50))
+def test_names_of_columns_are_those_of_a_fit_in_memory():
+    frame = as_frame(X, y, 7)
+    labels, features = frame["y"], frame[["x0", "x1", "x2", "x3"]]
+    model = SSMKClassifier(RBF(), C=1.0, random_state=0)
+    numbered = features.rename(columns={"x0": 0, "x1": 1, "x2": 2, "x3": 3})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", UserWarning)
+        assert not hasattr(clone(model).fit(numbered, labels), "feature_names_in_")
+        clone(model).fit(numbered, labels).predict(numbered).compute()
+    with pytest.raises(TypeError, match="Feature names are only supported if all input features have string names"):
+        model.fit(features.rename(columns={"x0": 0}), labels)
+
+
+def test_names_of_labeled_rows_in_memory_are_kept():
+    labeled, there = np.flatnonzero(y >= 0), as_frame(X, y, 7)[["x0", "x1", "x2", "x3"]]
+    named = pd.DataFrame(X[labeled], columns=["x0", "x1", "x2", "x3"])
+    for rows, others in ((named, as_array(X, 7)), (X[labeled], there), (named, there)):
+        found = read(rows, y[labeled], X_unlabeled=others).rows.feature_names
+        assert found.tolist() == ["x0", "x1", "x2", "x3"]
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_labels_may_be_in_other_chunks(known):
+    for labels in (da.from_array(y, chunks=50), as_array(y, 3, known=known)):
+        given = read(as_array(X, 7, known=known), labels)
+        np.testing.assert_array_equal(given.labeled, partition(y).labeled)
+        np.testing.assert_array_equal(given.partition.codes, partition(y).codes)
+
+
+def test_columns_of_parquet_files_are_rows_and_labels(tmp_path):
+    frame = pd.DataFrame(X, columns=list("abcd")).assign(y=y, other=0.0)
+    for k in range(4):
+        frame.iloc[30 * k : 30 * (k + 1)].to_parquet(tmp_path / f"{k}.parquet", index=False)
+    there = dd.read_parquet(tmp_path)
+    assert len(there["y"].to_delayed()) < len(there[list("abcd")].to_delayed())  # joined by Dask
+    given = read(there[list("abcd")], there["y"])
     np.testing.assert_array_equal(given.labeled, partition(y).labeled)
+    np.testing.assert_array_equal(given.partition.codes, partition(y).codes)
+    np.testing.assert_array_equal(given.rows.X[np.arange(120)], X)
+
+
+@pytest.mark.parametrize("labels", [y, TEXTS, numbers], ids=["-1", "texts", "numbers"])
+def test_labels_in_one_column_are_read_with_a_warning_as_in_memory(labels):
+    rule = LabelRule("numbers") if labels is numbers else CLASSES
+    expected = read(as_array(X, 7), as_array(labels, 7), rule).partition
+    labeled = partition_targets(labels).labeled if labels is numbers else partition(labels).labeled
+    wide = labels[:, None]
+    for call in (
+        lambda: read(as_array(X, 7), as_array(wide, 7), rule),
+        lambda: read(as_frame(X, y, 7)[["x0", "x1"]], as_frame(X, labels, 7)[["y"]], rule),
+        lambda: read(X[labeled], wide[labeled], rule, X_unlabeled=as_array(X, 7)),
+    ):
+        with pytest.warns(DataConversionWarning, match="A column-vector y was passed"):
+            found = call().partition
+        np.testing.assert_array_equal(found.labels, expected.labels)
 
 
 def test_numbers_are_read_where_they_are_meant():
@@ -86,6 +144,18 @@ def test_labeled_rows_in_memory_come_before_the_others():
     np.testing.assert_allclose(given.rows.X[np.arange(20)], X[labeled])
 
 
+def test_sparse_labeled_rows_in_memory_are_joined():
+    labeled = np.flatnonzero(y >= 0)
+    given = read(sparse.csr_array(X[labeled]), y[labeled], X_unlabeled=as_array(X, 7))
+    np.testing.assert_array_equal(given.rows.X[np.arange(20)], X[labeled])
+
+
+def test_nullable_columns_are_numbers():
+    frame = as_frame(X, y, 7)
+    given = read(frame[["x0", "x1"]].astype("Float64"), frame["y"])
+    np.testing.assert_array_equal(given.rows.X[np.arange(120)], X[:, :2])
+
+
 def test_drawn_rows_are_unlabeled_and_do_not_depend_on_partitions(monkeypatch):
     monkeypatch.setattr(module, "MAX_BOUND_ROWS", 60)
     monkeypatch.setattr(module, "MAX_SEARCH_ROWS", 50)
@@ -109,12 +179,22 @@ REFUSED = {
     "no rows": (lambda: read(as_array(X[:0], 1), as_array(y[:0], 1)), ValueError, "X has no rows"),
     "y in memory": (lambda: read(as_array(X, 7), y), TypeError, r"fit\(X_labeled, y, X_unlabeled=X\)"),
     "other length": (lambda: read(as_array(X, 7), as_array(y[:90], 7)), ValueError, "X has 120 rows but y has 90"),
-    "not aligned": (
-        lambda: read(as_array(X, 7), as_array(y, 3, known=False)),
+    "other unknown length": (
+        lambda: read(as_array(X, 7), as_array(y[:90], 3, known=False)),
         ValueError,
-        "they must be aligned",
+        "X has 120 rows but y has 90; they must have the same length. Take both from one frame or array",
     ),
     "one dimension": (lambda: read(as_array(y, 7), as_array(y, 7)), ValueError, "must have rows and columns"),
+    "two columns": (
+        lambda: read(as_array(X, 7), as_array(np.column_stack([y, y]), 7)),
+        ValueError,
+        r"y should be a 1d array, got an array of shape \(120, 2\)",
+    ),
+    "two columns in memory": (
+        lambda: read(X, np.column_stack([y, y]), X_unlabeled=as_array(X, 7)),
+        ValueError,
+        r"y should be a 1d array, got an array of shape \(120, 2\)",
+    ),
     "no label": (lambda: read(as_array(X, 7), as_array(np.full(120, np.nan), 7)), ValueError, "no labelled row"),
     "one class": (lambda: read(as_array(X, 7), as_array(np.where(y < 0, np.nan, 1), 7)), ValueError, "two classes"),
     "texts": (lambda: read(as_array(np.full((120, 2), "a"), 7), as_array(y, 7)), ValueError, "not numbers"),
@@ -125,6 +205,43 @@ REFUSED = {
         ),
         ValueError,
         "both need the same",
+    ),
+}
+
+
+WITH_NA = as_frame(X, y, 7)[["x0", "x1"]].map_partitions(lambda part: part.astype("Float64").mask(part > 2))
+REFUSED |= {
+    "NA": (lambda: read(WITH_NA, as_frame(X, y, 7)["y"]), ValueError, "contains NaN or infinity in . values"),
+    "NA in memory": (
+        lambda: read(WITH_NA.compute(), y, X_unlabeled=as_array(X[:, :2], 7)),
+        ValueError,
+        "Input X contains NaN or infinity",
+    ),
+    "complex": (lambda: read(as_array(X + 1j, 7), as_array(y, 7)), ValueError, "X holds values of the type complex128"),
+    "dates": (
+        lambda: read(as_array((9 * X).astype("M8[s]"), 7), as_array(y, 7)),
+        ValueError,
+        "X holds values of the type datetime64",
+    ),
+    "sparse blocks": (
+        lambda: read(as_array(X, 7).map_blocks(sparse.csr_array), as_array(y, 7)),
+        TypeError,
+        "X has partitions of sparse rows",
+    ),
+    "unlabeled rows in memory": (
+        lambda: read(as_array(X, 7), as_array(y, 7), X_unlabeled=X),
+        TypeError,
+        "X and y are the labelled rows in memory; got Dask collections",
+    ),
+    "fewer columns": (
+        lambda: read(X, y, X_unlabeled=as_array(X[:, :3], 7)),
+        ValueError,
+        "X has 4 columns and X_unlabeled 3; both need the same",
+    ),
+    "one dimension in memory": (
+        lambda: read(X[:, 0], y, X_unlabeled=as_array(X, 7)),
+        ValueError,
+        "X must have rows and columns",
     ),
 }
 

@@ -1,8 +1,9 @@
 import numpy as np
 import pytest
+from scipy.sparse import csr_array, csr_matrix, issparse
 from sklearn.utils.class_weight import compute_class_weight
 
-from kernelweave.estimators.shared.sample import Rows, class_weights, read_as_given
+from kernelweave.estimators.shared.sample import Rows, class_weights, join_unlabeled, read_as_given
 from kernelweave.labels import partition, partition_targets
 
 Y = np.array([0, 0, 0, 1, -1, 2, 2])
@@ -26,6 +27,17 @@ def test_rows_and_labels_must_be_equally_many_and_some_must_weigh():
         read_as_given(Rows(np.eye(3)), partition_targets([1.0, 2.0]))
     with pytest.raises(ValueError, match="zero"):
         read_as_given(Rows(np.eye(2)), partition_targets([1.0, 2.0]), [0.0, 0.0])
+
+
+@pytest.mark.parametrize("kinds", [(np.asarray, csr_array), (csr_array, np.asarray), (csr_matrix, csr_matrix)])
+def test_sparse_rows_may_follow_dense_ones(kinds):
+    X = np.random.default_rng(0).normal(size=(10, 2))
+    rows, others = (Rows(kind(part)) for kind, part in zip(kinds, (X[:7], X[7:]), strict=True))
+    found = join_unlabeled(rows, partition(Y), None, others)
+    expected = join_unlabeled(Rows(X[:7]), partition(Y), None, Rows(X[7:]))
+    assert issparse(found.X)
+    np.testing.assert_array_equal(found.rows.X.toarray(), X)
+    assert found.partition.n_unlabeled == expected.partition.n_unlabeled == 4
 
 
 def test_balanced_class_weights_make_classes_weigh_the_same():

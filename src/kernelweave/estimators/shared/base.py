@@ -8,11 +8,11 @@ from dataclasses import fields
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from ...distributed.lazy import lazy_on_blocks
+from ...distributed.lazy import lazy_after_fit, lazy_on_blocks
 from ...distributed.rows import is_partitioned, without_partitioned
 from ...kernels.base import Kernel
 from ...kernels.defaults import allows_missing
@@ -264,6 +264,18 @@ class KernelEstimator(BaseEstimator, CallbackSupport):
         others = {name: value for name, value in vars(self).items() if name not in earlier}
         self.__dict__ = others | fitted | {"_kept": tuple(fitted)}
         return self
+
+
+class LazyTransformer(TransformerMixin):
+    """A transformer that stays lazy for Dask collections: what ``set_output`` names is for rows in memory."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        # Around the containers of scikit-learn, which would compute all rows.
+        if "transform" in cls.__dict__:
+            cls.transform = lazy_on_blocks(cls.__dict__["transform"])
+        if LazyTransformer in cls.__bases__:
+            cls.fit_transform = lazy_after_fit(cls.fit_transform)
 
 
 def random_generator(random_state: Any) -> np.random.Generator:

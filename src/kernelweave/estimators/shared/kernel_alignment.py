@@ -14,7 +14,6 @@ from hashlib import sha256
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -32,7 +31,7 @@ from ...solvers.alignment import AlignmentResult, RankOnes
 from ...solvers.deadline import NO_DEADLINE, Deadline
 from ...solvers.result import Certificate, Status
 from ...warn import warn_caller
-from .base import KernelEstimator
+from .base import KernelEstimator, LazyTransformer
 from .base_kernels import BaseKernels, KernelDesign, Vectors, bind_base_kernels, bind_to_partitions
 from .memory import require_labeled_memory
 from .partitioned import LabelRule, PartitionedSample, bring_to_memory
@@ -120,7 +119,7 @@ class KernelFit:
     is_known: bool = field(metadata={"kept": False})
 
 
-class KernelTransformer(TransformerMixin, KernelEstimator):
+class KernelTransformer(LazyTransformer, KernelEstimator):
     """A transformer whose features have the learned kernel as inner products."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:

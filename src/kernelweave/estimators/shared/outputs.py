@@ -9,6 +9,7 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import check_consistent_length
 
+from ...distributed.rows import bring_all
 from ...labels import (
     Partition,
     TargetPartition,
@@ -182,6 +183,7 @@ def transduce_numbers(values: np.ndarray, sample: Sample) -> np.ndarray:
 
 def labeled_accuracy(predicted: np.ndarray, y: Any, sample_weight: Any, unlabeled: Any, classes: np.ndarray) -> float:
     """Return the accuracy of predictions on the labelled rows of ``y``."""
+    predicted, y, sample_weight = bring_all(predicted, y, sample_weight)  # Dask may not know how many rows there are
     check_consistent_length(predicted, y, sample_weight)
     rows, given = labeled_values(y, unlabeled=unlabeled, classes=classes)
     return float(accuracy_score(given, predicted[rows], sample_weight=_read_labeled_weights(rows, sample_weight)))
@@ -189,6 +191,7 @@ def labeled_accuracy(predicted: np.ndarray, y: Any, sample_weight: Any, unlabele
 
 def labeled_r2(predicted: np.ndarray, y: Any, sample_weight: Any) -> float:
     """Return the coefficient of determination of predictions on the labelled rows of ``y``."""
+    predicted, y, sample_weight = bring_all(predicted, y, sample_weight)
     check_consistent_length(predicted, y, sample_weight)
     given = partition_targets(y, several=predicted.ndim == 2)
     weight = _read_labeled_weights(given.labeled, sample_weight)

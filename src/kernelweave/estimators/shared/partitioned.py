@@ -11,11 +11,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from scipy.sparse import issparse
+from sklearn.utils.validation import _get_feature_names
 
 from ...distributed.rows import PartitionedRows, compute, inspect_blocks, is_partitioned, join_rows, read_blocks
 from ...kernels.content_order import order_rows
 from ...kernels.partitioned import MAX_BOUND_ROWS, SEED
-from ...labels import Partition, TargetPartition, is_unlabeled, partition, partition_targets, refuse_no_label
+from ...labels import Partition, TargetPartition, column, is_unlabeled, partition, partition_targets, refuse_no_label
 from .sample import Rows, Sample
 
 MAX_LABELED = 1_000_000  # rows whose labels, and features, come to the caller
@@ -167,6 +169,11 @@ def read_partitioned(
             "weights first."
         )
     if X_unlabeled is not None:
+        if is_partitioned(X) or is_partitioned(y):
+            raise TypeError(
+                "With X_unlabeled, X and y are the labelled rows in memory; got Dask collections. Pass X and y alone "
+                "if they hold labelled and unlabelled rows."
+            )
         return _with_labeled_rows(owner, X, y, read_rows(X_unlabeled, dtypes), rule)
     if not is_partitioned(y):
         raise TypeError(
@@ -174,9 +181,10 @@ def read_partitioned(
             "or the labelled rows alone: fit(X_labeled, y, X_unlabeled=X)."
         )
     rows = read_rows(X, dtypes)
-    column = _read_column(y, rows.X)
-    numbers, marked = _find_markers(column.reduce(_find_distinct, _join_distinct), rule)
-    found = column.reduce(_take_labels, _join_labels, marked)
+    _check_shape(y.shape, len(rows.X), rule)
+    given = _read_column(y, rows.X)
+    numbers, marked = _find_markers(given.reduce(_find_distinct, _join_distinct), rule)
+    found = given.reduce(_take_labels, _join_labels, marked)
     labeled, labels = (np.empty(0, dtype=np.int64), np.empty(0)) if found is None else found
     refuse_no_label(len(labeled), len(rows.X))
     _refuse_many(owner, len(labeled))
@@ -185,14 +193,10 @@ def read_partitioned(
 
 def read_rows(X: Any, dtypes: tuple[str, ...]) -> Rows:
     """Return the rows of a Dask array or frame, checked where they are."""
-    names = None
-    if hasattr(X, "columns"):
-        names = np.array([str(name) for name in X.columns], dtype=object)
-        n_columns: int = len(names)
-    else:
-        if X.ndim != 2:
-            raise ValueError(f"X must have rows and columns; got a Dask array of {X.ndim} dimensions.")
-        n_columns = int(X.shape[1])
+    if X.ndim != 2:
+        raise ValueError(f"X must have rows and columns; got a Dask array of {X.ndim} dimensions.")
+    names = _get_feature_names(X._meta)  # of a frame, by the rules of scikit-learn
+    n_columns = int(X.shape[1])
     blocks, _ = read_blocks(X, partial(_as_floats, n_columns=n_columns))
     checked = inspect_blocks(blocks, _check_block)
     n_bad, lengths = sum(bad for _, bad, _ in checked), [length for length, _, _ in checked]
@@ -219,50 +223,53 @@ def collect_rows(X: Any, owner: str) -> Any:
 
 
 def _with_labeled_rows(owner: str, X: Any, y: Any, others: Rows, rule: LabelRule) -> PartitionedSample:
-    if is_partitioned(X) or is_partitioned(y):
-        raise TypeError(
-            "With X_unlabeled, X and y are the labelled rows in memory; got Dask collections. Pass X and y alone if "
-            "they hold labelled and unlabelled rows."
+    names, expected = _get_feature_names(X), others.feature_names
+    if names is not None and expected is not None and names.tolist() != expected.tolist():
+        raise ValueError(
+            f"X has the columns {names.tolist()[:5]} and X_unlabeled {expected.tolist()[:5]}; both need the same, in "
+            "the same order."
         )
-    if others.feature_names is not None and hasattr(X, "columns"):
-        named, expected = [str(name) for name in X.columns], others.feature_names.tolist()
-        if named != expected:
-            raise ValueError(
-                f"X has the columns {named[:5]} and X_unlabeled {expected[:5]}; both need the same, in the same order."
-            )
-    own = _as_floats(X, n_columns=others.X.shape[1])
+    own = _as_numbers(X.toarray() if issparse(X) else X)
+    if own.ndim != 2:
+        raise ValueError(f"X must have rows and columns; got an array of shape {own.shape}.")
+    if own.shape[1] != others.X.shape[1]:
+        raise ValueError(f"X has {own.shape[1]} columns and X_unlabeled {others.X.shape[1]}; both need the same.")
     if len(own) and _check_block(own)[1]:
         raise ValueError("Input X contains NaN or infinity. Impute or drop these rows first.")
     if len(own) != len(y):
         raise ValueError(f"X has {len(own)} rows but y has {len(y)}; they must have the same length.")
     labels = np.asarray(y, dtype=None if hasattr(y, "dtype") else object)
+    _check_shape(labels.shape, len(own), rule)
+    labels = _as_column(labels)
     numbers, marked = _find_markers(_find_distinct(labels, 0), rule)
     found = _take_labels(labels, 0, marked)
     labeled, values = (np.empty(0, dtype=np.int64), np.empty(0)) if found is None else found
     refuse_no_label(len(labeled), len(own))
     _refuse_many(owner, len(labeled))
-    rows = replace(others, X=join_rows(own, others.X))
+    rows = replace(others, X=join_rows(own, others.X), feature_names=expected if names is None else names)
     return PartitionedSample(rows, labeled, rule.read(values, numbers))
 
 
+def _check_shape(shape: tuple[Any, ...], n_rows: int, rule: LabelRule) -> None:
+    """Say of y with columns what is said of it in memory: a warning of one, an error of several where none may be."""
+    may_be_wide = rule.several and rule.target != "classes"
+    if len(shape) != 1 and not (may_be_wide and len(shape) == 2 and shape[1] > 1):
+        column(np.broadcast_to(0.0, (n_rows, *shape[1:]) if shape else ()))
+
+
 def _read_column(y: Any, rows: PartitionedRows) -> PartitionedRows:
-    """Return y in the partitions of the rows."""
-    if hasattr(y, "chunks") and y.chunks[0] != tuple(rows.lengths.tolist()) and not np.isnan(y.shape[0]):
-        if y.shape[0] != len(rows):
-            raise ValueError(f"X has {len(rows)} rows but y has {y.shape[0]}; they must have the same length.")
-        y = y.rechunk({0: tuple(int(length) for length in rows.lengths)})
-    blocks, _ = read_blocks(y, np.asarray)
+    """Return y, whose rows are those of X in the same order; its partitions may be others.
+
+    Dask joins partitions of Parquet files of which few columns are taken: y is cut otherwise than the X beside it.
+    """
+    blocks, _ = read_blocks(y, _as_column)
     lengths = inspect_blocks(blocks, len)
-    if lengths != rows.lengths.tolist():
+    if sum(lengths) != len(rows):
         raise ValueError(
-            f"X has partitions of {_show(rows.lengths.tolist())} rows and y of {_show(lengths)}; they must be aligned. "
-            "Take both from one frame, or call compute_chunk_sizes() on both."
+            f"X has {len(rows)} rows but y has {sum(lengths)}; they must have the same length. Take both from one "
+            "frame or array."
         )
     return PartitionedRows(blocks, lengths, None, object)
-
-
-def _show(lengths: list[int]) -> str:
-    return ", ".join(map(str, lengths[:5])) + (", ..." if len(lengths) > 5 else "")
 
 
 def _find_markers(summary: tuple[list[Any] | None, bool, bool], rule: LabelRule) -> tuple[bool, list[Any]]:
@@ -295,15 +302,36 @@ def _refuse_many(owner: str, n_labeled: int) -> None:
 
 
 def _as_floats(block: Any, n_columns: int) -> np.ndarray:
-    values = block.to_numpy() if hasattr(block, "to_numpy") else np.asarray(block)
+    if issparse(block):
+        raise TypeError(
+            "X has partitions of sparse rows; a fit of Dask collections keeps rows as dense arrays. Pass "
+            "X.map_blocks(lambda block: block.toarray()) where these fit in memory, or all rows as one sparse matrix."
+        )
+    values = _as_numbers(block)
     if values.ndim != 2 or values.shape[1] != n_columns:
         raise ValueError(f"A partition of X has the shape {values.shape}; expected {n_columns} columns.")
+    return values
+
+
+def _as_numbers(block: Any) -> np.ndarray:
+    """Return an array or a frame as real numbers in single or double precision, with NaN where they are missing."""
+    values = block.to_numpy() if hasattr(block, "to_numpy") else np.asarray(block)
+    if values.dtype.kind in "cmM":
+        raise ValueError(f"X holds values of the type {values.dtype}; pass real numbers.")
     if values.dtype.kind not in "biuf":
+        if values.dtype.kind == "O" and hasattr(block, "isna"):  # NA, which has no number
+            values = np.where(block.isna(), np.nan, values)
         try:
             values = values.astype(np.float64)
         except (TypeError, ValueError) as error:
             raise ValueError(f"X holds values that are not numbers: {error}. Encode them first.") from None
     return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def _as_column(block: Any) -> np.ndarray:
+    """Return labels as an array, one column of shape (n_rows, 1) as one dimension."""
+    values = np.asarray(block)
+    return values[:, 0] if values.ndim == 2 and values.shape[1] == 1 else values
 
 
 def _as_double(block: np.ndarray) -> np.ndarray:
@@ -320,9 +348,9 @@ def _check_block(block: np.ndarray) -> tuple[int, int, str]:
 def _find_distinct(block: np.ndarray, first: int) -> tuple[list[Any] | None, bool, bool]:
     """Return the distinct values of a block, None if too many; whether some are missing; whether y has columns."""
     is_wide = block.ndim == 2 and block.shape[1] > 1
-    column = block.reshape(len(block), -1)[:, 0]
-    missing = is_unlabeled(column, unlabeled=None)
-    present = column[~missing]
+    first_column = block if block.ndim == 1 else block[:, 0]
+    missing = is_unlabeled(first_column, unlabeled=None)
+    present = first_column[~missing]
     distinct = np.unique(present).tolist() if present.dtype != object else list(dict.fromkeys(present.tolist()))
     return (distinct if len(distinct) <= MAX_DISTINCT else None), bool(missing.any()), is_wide
 

@@ -152,7 +152,11 @@ def read_as_given(rows: Rows, partition: Any, sample_weight: Any = None) -> Samp
 def join_unlabeled(rows: Rows, partition: Any, sample_weight: Any, others: Rows) -> Sample:
     """Return the sample of rows with their labels, followed by others without; the weight of these is 1."""
     n_rows, n_others = rows.X.shape[0], others.X.shape[0]
-    X = sparse.vstack([rows.X, others.X], format="csr") if issparse(rows.X) else np.concatenate([rows.X, others.X])
+    if issparse(rows.X) or issparse(others.X):
+        parts = [each if issparse(each) else sparse.csr_array(each) for each in (rows.X, others.X)]
+        X = sparse.vstack(parts, format="csr")
+    else:
+        X = np.concatenate([rows.X, others.X])
     unlabeled = np.concatenate([partition.unlabeled, np.arange(n_rows, n_rows + n_others)])
     weight = None
     if sample_weight is not None:
