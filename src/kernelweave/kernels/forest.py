@@ -269,7 +269,8 @@ class BoundForest(BoundKernel):
         """Return the indicators of leaves, shape ``(n_rows, n_nodes)``, with one entry for each tree."""
         n_rows, n_trees = leaf.shape
         self._require_leaves(leaf)
-        starts = np.arange(0, leaf.size + 1, n_trees, dtype=sparse.get_index_dtype(maxval=leaf.size))
+        index = np.int32 if leaf.size <= np.iinfo(np.int32).max else np.int64
+        starts = np.arange(0, leaf.size + 1, n_trees, dtype=index)
         ones = np.ones(leaf.size, dtype=self.dtype)
         return sparse.csr_array((ones, leaf.ravel(), starts), shape=(n_rows, self.forest.n_nodes))
 
