@@ -145,4 +145,4 @@ def test_a_supervised_estimator_warns_too_and_names_a_way_that_it_has():
     with pytest.warns(UserWarning, match=r"y has the class '\?', .*; to MKLClassifier all texts are classes") as caught:
         model = MKLClassifier().fit(X, np.array(["a", "b", "?"] * 10))
     assert model.classes_.tolist() == ["?", "a", "b"]
-    assert "leave them out, or write None there and use SSMKClassifier" in str(caught[0].message)
+    assert "If unlabelled rows are meant, write NaN or None there." in str(caught[0].message)

@@ -10,6 +10,7 @@ from kernelweave.estimators.shared.outputs import (
     labeled_r2,
     read_all_labels,
     read_all_numbers,
+    read_some_labels,
     refuse_unlabeled,
     transduce_classes,
     transduce_numbers,
@@ -74,6 +75,9 @@ def test_minus_one_is_a_class_and_a_word_is_said_where_it_may_mark_rows(recwarn)
     with pytest.warns(UserWarning, match="y holds -1 and 2 other classes; Me treats -1 as a class") as caught:
         assert read_all_labels([-1, 0, 1], "Me").classes.tolist() == [-1, 0, 1]
     assert caught[0].filename == __file__
+    assert "leave them out" in str(caught[0].message)
+    with pytest.warns(UserWarning, match="unlabelled rows, write NaN or None there"):
+        read_some_labels([-1, 0, 1], "Me")
 
 
 @pytest.mark.parametrize("known", [True, False])

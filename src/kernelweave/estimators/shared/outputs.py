@@ -129,22 +129,28 @@ class KernelRegressor(RegressorMixin, KernelEstimator):
 
 def read_all_labels(y: Any, owner: str) -> Partition:
     """Read classes of which every row must have one; -1 is a class like any other."""
-    return read_some_labels(refuse_unlabeled(y, owner, "SSMKClassifier"), owner)
+    labels = refuse_unlabeled(y, owner, "SSMKClassifier")
+    return _read_classes(labels, owner, "leave them out, or write None there and use SSMKClassifier")
 
 
 def read_some_labels(y: Any, owner: str) -> Partition:
     """Read classes of which NaN, None and NA are none; -1 is a class like any other."""
+    return _read_classes(y, owner, "write NaN or None there")
+
+
+def _read_classes(y: Any, owner: str, remedy: str) -> Partition:
+    """Read classes, with a warning where some look like markers of unlabelled rows, which they are not here."""
     labels = partition(y, unlabeled=None)
     if labels.n_classes > 2 and -1 in labels.classes.tolist():
         warn_caller(
-            f"y holds -1 and {labels.n_classes - 1} other classes; {owner} treats -1 as a class. If "
-            "it marks unlabelled rows, leave them out or use SSMKClassifier."
+            f"y holds -1 and {labels.n_classes - 1} other classes; {owner} treats -1 as a class. If it marks "
+            f"unlabelled rows, {remedy}."
         )
     markers = find_text_markers(labels.classes.tolist())
     if markers:
         warn_caller(
-            f"y has {describe_markers(markers)}; to {owner} all texts are classes. If unlabelled rows are meant, leave "
-            "them out, or write None there and use SSMKClassifier."
+            f"y has {describe_markers(markers)}; to {owner} all texts are classes. If unlabelled rows are meant, "
+            f"{remedy}."
         )
     return labels
 
