@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from ..kernels.defaults import as_library, discriminant_library, smooth_library
@@ -24,7 +25,7 @@ from ..parameters import (
 )
 from ..solvers.deadline import Deadline
 from ..solvers.result import FitState
-from .shared.base import LazyTransformer
+from .shared.base import lazy_transformer
 from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
 from .shared.in_sample import outputs_at_given
 from .shared.memory import require_machine_memory
@@ -33,7 +34,8 @@ from .shared.progress import LIMIT_CONSTRAINTS
 from .shared.sample import bind, read_sample
 
 
-class RKDAClassifier(LazyTransformer, KernelClassifier):
+@lazy_transformer
+class RKDAClassifier(TransformerMixin, KernelClassifier):
     r"""Classify, and project, by regularised kernel discriminant analysis with learned kernel weights and ridge.
 
     With centred kernels of unit trace :math:`B_i`, centred class indicators :math:`H` and

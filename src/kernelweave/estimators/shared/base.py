@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.base import BaseEstimator
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -27,6 +27,7 @@ from .sample import Rows, Sample, join_unlabeled, read_sample
 
 RECIPES = ("kernels", "kernel", "extra_kernels")  # parameters that hold recipes
 FLOATS = ("float64", "float32")
+T = TypeVar("T")
 LAZY_METHODS = (  # answer for Dask collections block by block
     *("predict", "predict_proba", "predict_log_proba", "predict_set", "predict_interval"),
     *("decision_function", "score_samples", "transform"),
@@ -266,16 +267,16 @@ class KernelEstimator(BaseEstimator, CallbackSupport):
         return self
 
 
-class LazyTransformer(TransformerMixin):
-    """A transformer that stays lazy for Dask collections: what ``set_output`` names is for rows in memory."""
+def lazy_transformer(cls: type[T]) -> type[T]:
+    """Let a transformer stay lazy for Dask collections: what ``set_output`` names is for rows in memory.
 
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        # Around the containers of scikit-learn, which would compute all rows.
-        if "transform" in cls.__dict__:
-            cls.transform = lazy_on_blocks(cls.__dict__["transform"])
-        if LazyTransformer in cls.__bases__:
-            cls.fit_transform = lazy_after_fit(cls.fit_transform)
+    A decorator: what it puts around ``transform`` must be outside of scikit-learn's containers, which would compute all
+    rows, and these come after ``__init_subclass__``.
+    """
+    kind: Any = cls
+    kind.transform = lazy_on_blocks(kind.transform)
+    kind.fit_transform = lazy_after_fit(kind.fit_transform)
+    return cls
 
 
 def random_generator(random_state: Any) -> np.random.Generator:

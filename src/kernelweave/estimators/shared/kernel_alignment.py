@@ -14,6 +14,7 @@ from hashlib import sha256
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -31,7 +32,7 @@ from ...solvers.alignment import AlignmentResult, RankOnes
 from ...solvers.deadline import NO_DEADLINE, Deadline
 from ...solvers.result import Certificate, Status
 from ...warn import warn_caller
-from .base import KernelEstimator, LazyTransformer
+from .base import KernelEstimator, lazy_transformer
 from .base_kernels import BaseKernels, KernelDesign, Vectors, bind_base_kernels, bind_to_partitions
 from .memory import require_labeled_memory
 from .partitioned import LabelRule, PartitionedSample, bring_to_memory
@@ -119,7 +120,8 @@ class KernelFit:
     is_known: bool = field(metadata={"kept": False})
 
 
-class KernelTransformer(LazyTransformer, KernelEstimator):
+@lazy_transformer
+class KernelTransformer(TransformerMixin, KernelEstimator):
     """A transformer whose features have the learned kernel as inner products."""
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, X_unlabeled: Any = None) -> Self:
