@@ -17,13 +17,13 @@ import numpy as np
 from scipy.sparse import load_npz
 
 from .names import is_loaded
+from .nodes import DAMAGED, NodeReader
 
 MAX_SCHEMA_BYTES = 2**26  # 0.5 million nodes, which take about 1 GB when they are read
 # Opened lists and dicts that any schema may have, and bytes for each of more: objects that skops describes take 60, and
 # empty lists 3, which become 30 times as large when they are read.
 MAX_OPENED, MIN_OPENED_BYTES = 10**6, 16
 MIN_PROTOCOL = 2  # of skops >= 0.15
-DAMAGED = "the file is damaged or was changed; copy it again from its source"
 # Nodes that hold data of their own, apart from the names that their types may have.
 SPARSE_NODE, ARRAY_NODE = "SparseMatrixNode", "NdArrayNode"
 FILE_NODES = {SPARSE_NODE, ARRAY_NODE, "BytesNode", "BytearrayNode"}
@@ -91,11 +91,15 @@ def list_types(data: bytes) -> tuple[list[str], list[str]]:
         protocol = schema.get("protocol")
         if type(protocol) is not int or protocol < MIN_PROTOCOL:
             raise ValueError(f"its protocol is {protocol!r:.20}; {DAMAGED}")
-        names = {(node["__loader__"], _name_type(node)) for node in _walk_nodes(schema)}
+        nodes = list(_walk_nodes(schema))
+        names = {(node["__loader__"], _name_type(node)) for node in nodes}
         foreign = {name for loader, name in names if not is_loaded(loader, name)}
-        if not foreign:
-            _check_arrays(archive, schema)
-    return sorted({name for _, name in names}), sorted(foreign)
+        if foreign:
+            return sorted({name for _, name in names}), sorted(foreign)
+        _check_arrays(archive, nodes)
+    reader = NodeReader()
+    reader.read(schema)
+    return sorted({_name_type(node) for node in reader.nodes}), []
 
 
 def _check_entries(archive: ZipFile, n_bytes: int) -> None:
@@ -124,10 +128,10 @@ def _name_type(node: dict[str, Any]) -> str:
     return f"{node['__module__']}.{node['__class__']}"
 
 
-def _check_arrays(archive: ZipFile, schema: dict[str, Any]) -> None:
+def _check_arrays(archive: ZipFile, nodes: list[dict[str, Any]]) -> None:
     """Refuse entries that do not hold what their nodes say, and such that several objects are read from."""
     owners: dict[str, int] = {}
-    for node in _walk_nodes(schema):
+    for node in nodes:
         if node["__loader__"] not in FILE_NODES or "file" not in node:
             continue
         number = node.get("__id__")
