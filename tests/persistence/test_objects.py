@@ -29,6 +29,8 @@ def fitted_forest():
 
 
 SOUND = {
+    "numbers of levels": lambda: OneHotEncoder().fit(np.column_stack([np.arange(5.0), [0, 1, 0, 1, np.nan]])),
+    "levels in any order": lambda: OneHotEncoder(categories=[["b", "a"]]).fit(np.array([["a"], ["b"]])),
     "levels": lambda: OneHotEncoder().fit(LEVELS),
     "rare levels": lambda: OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist").fit(LEVELS),
     "dropped levels": lambda: OneHotEncoder(drop="first").fit(LEVELS),
@@ -94,6 +96,21 @@ CRAFTED = {
     "fewer columns than levels": ("levels", assign(_n_features_outs=[1, 2])),
     "more columns than levels": ("levels", assign(_n_features_outs=[4, 10**9])),
     "one column of levels less": ("levels", assign(_n_features_outs=[4])),
+    "columns as an array": ("levels", assign(_n_features_outs=np.array([4, 2]))),
+    "columns that are no whole numbers": ("levels", assign(_n_features_outs=[4.0, True + 1])),
+    "levels that descend": ("numbers of levels", lambda e: spoil("categories_", 0, np.arange(5.0)[::-1])(e)),
+    "a level twice": ("numbers of levels", lambda e: spoil("categories_", 0, np.array([0.0, 1, 1, 2, 3]))(e)),
+    "no number before others": ("numbers of levels", lambda e: spoil("categories_", 1, np.array([0, np.nan, 1]))(e)),
+    "levels of two dimensions": ("levels", lambda e: spoil("categories_", 1, np.array([["x", "y"]] * 2))(e)),
+    "hidden levels": (
+        "numbers of levels",
+        lambda e: spoil("categories_", 0, np.ma.masked_equal([4.0, 3, 2, 1, 0], 3))(e),
+    ),
+    "levels as an array": ("bins", lambda b: (assign(categories_=np.zeros((3, 3)))(b._encoder), b)[1]),
+    "a group that is hidden": (
+        "rare levels",
+        lambda e: spoil("_default_to_infrequent_mappings", 0, np.ma.masked_equal([0, 1, 2, 9], 9))(e),
+    ),
     "a group that is none": ("rare levels", lambda e: spoil("_default_to_infrequent_mappings", 0, np.full(4, 9))(e)),
     "groups of other levels": (
         "rare levels",
@@ -106,6 +123,7 @@ CRAFTED = {
     "neighbours without numbers": ("neighbours", assign(_fit_X=np.full((40, 3), np.nan))),
     "sparse neighbours of other columns": ("neighbours", assign(_fit_X=sparse.csr_matrix(np.ones((40, 9))))),
     "a class that is none": ("neighbours", spoil("_y", 3, 10**6)),
+    "a class that is hidden": ("neighbours", assign(_y=np.ma.masked_equal([10**7] + [0] * 39, 10**7))),
     "a negative class": ("neighbours of two outputs", spoil("_y", (3, 1), -9)),
     "classes of other rows": ("neighbours", assign(_y=np.zeros(3, dtype=int))),
     "another search": ("neighbours", assign(_fit_method="kd_tree")),
