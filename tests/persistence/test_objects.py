@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 
 from kernelweave import ForestKernel, MKLClassifier
 from kernelweave.estimators.auto.trees import TreesClassifier, TreesRegressor
+from kernelweave.kernels.scaling import ColumnScaler
 from kernelweave.labeling.encoder import TableReader
 from kernelweave.labeling.models import ClassModel, NumberModel
 from kernelweave.persistence import load, save
@@ -92,6 +93,19 @@ def spoil_forest(change):
     return spoiled
 
 
+def disguise(attributes):
+    """An object of kernelweave that has no checks, with the attributes of another."""
+    return assign(**attributes)(ColumnScaler())
+
+
+def replace(model, owner, name):
+    """Put an object of another type in place of an attribute."""
+    for item in walk_objects(model):
+        if type(item).__name__ == owner:
+            item.__dict__[name] = disguise(vars(item)[name].__dict__ if hasattr(vars(item)[name], "__dict__") else {})
+    return model
+
+
 CRAFTED = {
     "fewer columns than levels": ("levels", assign(_n_features_outs=[1, 2])),
     "more columns than levels": ("levels", assign(_n_features_outs=[4, 10**9])),
@@ -143,6 +157,10 @@ CRAFTED = {
     "a column that rows do not have": ("trees", spoil_forest(lambda f: spoil("column", 0, 3)(f))),
     "fewer values than leaves": ("trees", assign(values_=np.ones((3, 2)))),
     "leaves without a value": ("trees of numbers", spoil("values_", 0, np.nan)),
+    "another object as trees": ("trees", lambda m: assign(forest_=disguise(vars(m.forest_)))(m)),
+    "another object as a forest": ("forest kernel", lambda m: replace(m, "BoundForest", "forest")),
+    "another object as groups": ("forest kernel", lambda m: replace(m, "KernelExpansion", "groups")),
+    "another object as a kernel": ("forest kernel", lambda m: replace(m, "ExpansionGroup", "bound")),
     "jobs": ("nothing fitted", lambda p: (assign(n_jobs=10**6)(p[1]), p)[1]),
     "a folder to write to": ("nothing fitted", assign(memory="folder")),
     "jobs of a function": ("function with jobs", assign(kw_args={"n_jobs": 30_000})),
@@ -225,3 +243,15 @@ def test_every_object_is_seen_once_whatever_holds_it():
     found = list(walk_objects(loop))
     assert len(found) == len({id(each) for each in found})
     assert {"deep": 3} in [each for each in found if isinstance(each, dict)]
+
+
+def test_attributes_of_lists_dicts_and_arrays_are_seen():
+    class Titled(dict):
+        pass
+
+    titled = Titled(a=1)
+    titled.title = title = {"hidden": 1}
+    hidden = {"hidden": 2}
+    masked = np.ma.MaskedArray(np.array([hidden, {}], dtype=object), mask=[True, False])
+    found = {id(each) for each in walk_objects([titled, masked])}
+    assert {id(title), id(hidden)} <= found

@@ -61,8 +61,9 @@ def walk_objects(root: Any) -> Iterator[Any]:
         elif isinstance(item, list | tuple | set):
             waiting.extend(item)
         elif isinstance(item, np.ndarray):
-            waiting.extend(item.ravel().tolist() if item.dtype == object else ())
-        elif hasattr(item, "__dict__"):
+            data = np.asarray(item)  # of a masked array: also what it hides
+            waiting.extend(data.ravel().tolist() if data.dtype == object else ())
+        if hasattr(item, "__dict__"):  # lists, dicts and arrays may have attributes too
             waiting.extend(vars(item).values())
 
 
