@@ -99,6 +99,7 @@ def list_types(data: bytes) -> tuple[list[str], list[str]]:
         _check_arrays(archive, nodes)
     reader = NodeReader()
     reader.read(schema)
+    reader.check()
     return sorted({_name_type(node) for node in reader.nodes}), []
 
 
@@ -138,13 +139,15 @@ def _check_arrays(archive: ZipFile, nodes: list[dict[str, Any]]) -> None:
         if type(number) is not int or not number or owners.setdefault(node["file"], number) != number:
             raise ValueError(f"several objects are read from one entry; {DAMAGED}")  # any number of large arrays
         if node["__loader__"] == ARRAY_NODE:
-            check_npy(archive.read(node["file"]))
+            shape = check_npy(archive.read(node["file"]))
+            if shape and _name_type(node) != "numpy.ndarray":
+                raise ValueError(f"it holds an array in place of one value; {DAMAGED}")
         elif node["__loader__"] == SPARSE_NODE:
             _check_sparse(_name_type(node), archive.read(node["file"]))
 
 
-def check_npy(content: bytes) -> None:
-    """Refuse an array of numpy's format whose header asks for other than its bytes, or that holds objects."""
+def check_npy(content: bytes) -> tuple[int, ...]:
+    """Return the shape of an array of numpy's format; refuse other bytes than its header says, and objects."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -158,6 +161,7 @@ def check_npy(content: bytes) -> None:
     values = content[file.tell() :]
     if dtype.kind == "b" and values.translate(None, b"\0\1"):
         raise ValueError(f"it holds an array of true and false with other values; {DAMAGED}")
+    return tuple(shape)
 
 
 def _check_sparse(name: str, content: bytes) -> None:

@@ -11,6 +11,10 @@ from typing import Any
 Node = dict[str, Any]
 
 DAMAGED = "the file is damaged or was changed; copy it again from its source"
+MAX_SEEDS = 100  # whole numbers that a generator of random numbers starts from
+MAX_DIGITS = 12  # of a length
+POOL_SIZE = "4"  # of its seeds, as numpy has it: mixing them takes the square of this
+SEED_PARTS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
 MAX_VISITED = 10**6  # nodes, each as often as it is referred to; a schema of 64 MB has half as many
 
 
@@ -52,6 +56,92 @@ class NodeReader:
     def resolve(self, node: Node) -> Node:
         """Return the node that skops builds in place of one that was read."""
         return self._first.get(node.get("__id__", 0), node)
+
+    def check(self) -> None:
+        """Refuse nodes whose parts are not those that skops writes: numpy would expand them, or call them."""
+        masked: set[int] = set()
+        for node in self.nodes:
+            if node["__loader__"] == "JsonNode":
+                _check_value(node)
+            elif node["__loader__"] == "DictNode":
+                self._check_keys(node)
+            elif node["__loader__"] == "NdArrayNode" and node.get("type") == "json":
+                self._check_object_array(node)
+            elif node["__loader__"] == "MaskedArrayNode":
+                self._check_masked(node, masked)
+            elif node["__loader__"] == "RandomGeneratorNode":
+                self._check_seeds(node)
+
+    def _parts(self, node: Node) -> list[Node]:
+        return [self.resolve(part) for part in list_parts(node)]
+
+    def _check_keys(self, node: Node) -> None:
+        """Refuse keys whose types are none: what stands there is called with each key."""
+        types = self._parts(node)[0]
+        is_list = types["__loader__"] == "ListNode"
+        _demand(is_list and all(part["__loader__"] == "TypeNode" for part in self._parts(types)), "a dict has no keys")
+
+    def _check_object_array(self, node: Node) -> None:
+        """Refuse an array of objects that is larger than its items: numpy also expands lists and arrays in these."""
+        *items, shape = self._parts(node)
+        is_shape = shape["__loader__"] == "TupleNode" and _name(node) == "numpy.ndarray"
+        lengths = [_read_count(part) for part in self._parts(shape)] if is_shape else []
+        _demand(len(lengths) > 0 and len(items) == lengths[0], "an array has other items than places")
+        if len(lengths) == 1:  # each item is assigned as it is
+            return
+        for length in lengths[1:]:
+            are_lists = all(item["__loader__"] == "ListNode" for item in items)
+            _demand(are_lists and all(len(item["content"]) == length for item in items), "an array is no grid")
+            items = [part for item in items for part in self._parts(item)]
+        _demand(all(map(_is_scalar, items)), "an array has items that are arrays")
+
+    def _check_masked(self, node: Node, masked: set[int]) -> None:
+        """Refuse masks of other than an array, and several of one array: numpy makes a mask as large as the array."""
+        data, mask = self._parts(node)
+        _demand(data["__loader__"] == "NdArrayNode" and id(data) not in masked, "a mask is not that of an array")
+        _demand(mask["__loader__"] in ("NdArrayNode", "JsonNode"), "a mask is not that of an array")
+        masked.add(id(data))
+
+    def _check_seeds(self, node: Node) -> None:
+        """Refuse seeds that take numpy long to mix."""
+        _, seeds = self._parts(node)
+        is_dict = seeds["__loader__"] == "DictNode" and seeds["content"].keys() <= SEED_PARTS
+        _demand(is_dict, "a generator of random numbers has no seeds")
+        parts = {name: self.resolve(part) for name, part in seeds["content"].items()}
+        pool_size = parts.pop("pool_size", {"content": POOL_SIZE})
+        _demand(pool_size.get("content") == POOL_SIZE, "a generator of random numbers has another pool of seeds")
+        for part in parts.values():
+            numbers = self._parts(part) if part["__loader__"] in ("ListNode", "TupleNode") else [part]
+            is_short = len(numbers) <= MAX_SEEDS and all(number["__loader__"] == "JsonNode" for number in numbers)
+            _demand(is_short, "a generator of random numbers has seeds that are not loaded from files")
+
+
+def _check_value(node: Node) -> None:
+    """Refuse lists and dicts in place of a number or a text, for which skops has nodes of their own."""
+    content = node.get("content")
+    is_text = isinstance(content, str) and not content.lstrip().startswith(("[", "{"))
+    _demand(is_text, "a value is neither a number nor a text")
+
+
+def _read_count(node: Node) -> int:
+    """Return a length that a node says; -1 where it says none."""
+    content = node.get("content") if node["__loader__"] == "JsonNode" else None
+    return int(content) if isinstance(content, str) and content.isdecimal() and len(content) < MAX_DIGITS else -1
+
+
+def _is_scalar(node: Node) -> bool:
+    """Return whether numpy takes an object for one value."""
+    loader = node["__loader__"]
+    return loader == "JsonNode" or (loader == "NdArrayNode" and _name(node) != "numpy.ndarray")
+
+
+def _name(node: Node) -> str:
+    return f"{node['__module__']}.{node['__class__']}"
+
+
+def _demand(is_right: bool, what: str) -> None:
+    if not is_right:
+        raise ValueError(f"{what}; {DAMAGED}")
 
 
 def list_parts(node: Node) -> list[Any]:
