@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 from checks.model_files import as_items, as_json, craft, forge, named, read_parts, refer_again, write_parts
 
-from kernelweave.persistence import load, save
+from kernelweave.persistence import load, nodes, save
+from kernelweave.persistence.archive import list_types
+from kernelweave.persistence.seal import read_sealed
 
 
 @pytest.fixture(name="path")
@@ -170,6 +172,22 @@ def test_generators_of_random_numbers_are_saved_and_loaded(tmp_path, seed):
     for source in (np.random.default_rng(seed), np.random.default_rng(seed).spawn(2)[1]):
         save(source, tmp_path / "m.skops")
         assert load(tmp_path / "m.skops").random() == source.random()
+
+
+def test_names_that_take_more_memory_than_the_objects_are_refused(path, monkeypatch):
+    craft(path, lambda _: as_items([named({}, f"numpy.{name}", "FunctionNode") for name in ("log", "exp", "sin")]))
+    assert len(load(path)) == 3
+    monkeypatch.setattr(nodes, "MAX_NAMES", 1000)
+    refused(path, r"holds \d+ objects of 6 types")
+
+
+def test_names_in_a_place_that_is_not_read_do_not_count(path):
+    parts = read_parts(path)
+    parts["schema.json"]["more"] = named({}, "numpy.log", "FunctionNode")
+    write_parts(path, parts)
+    types, foreign = list_types(read_sealed(path)[0])
+    assert "numpy.log" not in types
+    assert not foreign
 
 
 def test_objects_that_are_saved_several_times_are_one_again(tmp_path):

@@ -17,7 +17,7 @@ import numpy as np
 from scipy.sparse import load_npz
 
 from .names import is_loaded
-from .nodes import DAMAGED, NodeReader
+from .nodes import DAMAGED, NodeReader, name_type
 
 MAX_SCHEMA_BYTES = 2**26  # 0.5 million nodes, which take about 1 GB when they are read
 # Opened lists and dicts that any schema may have, and bytes for each of more: objects that skops describes take 60, and
@@ -92,7 +92,7 @@ def list_types(data: bytes) -> tuple[list[str], list[str]]:
         if type(protocol) is not int or protocol < MIN_PROTOCOL:
             raise ValueError(f"its protocol is {protocol!r:.20}; {DAMAGED}")
         nodes = list(_walk_nodes(schema))
-        names = {(node["__loader__"], _name_type(node)) for node in nodes}
+        names = {(node["__loader__"], name_type(node)) for node in nodes}
         foreign = {name for loader, name in names if not is_loaded(loader, name)}
         if foreign:
             return sorted({name for _, name in names}), sorted(foreign)
@@ -100,7 +100,7 @@ def list_types(data: bytes) -> tuple[list[str], list[str]]:
     reader = NodeReader()
     reader.read(schema)
     reader.check()
-    return sorted({_name_type(node) for node in reader.nodes}), []
+    return reader.list_names(), []
 
 
 def _check_entries(archive: ZipFile, n_bytes: int) -> None:
@@ -125,10 +125,6 @@ def _walk_nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
             waiting.extend(item)
 
 
-def _name_type(node: dict[str, Any]) -> str:
-    return f"{node['__module__']}.{node['__class__']}"
-
-
 def _check_arrays(archive: ZipFile, nodes: list[dict[str, Any]]) -> None:
     """Refuse entries that do not hold what their nodes say, and such that several objects are read from."""
     owners: dict[str, int] = {}
@@ -140,10 +136,10 @@ def _check_arrays(archive: ZipFile, nodes: list[dict[str, Any]]) -> None:
             raise ValueError(f"several objects are read from one entry; {DAMAGED}")  # any number of large arrays
         if node["__loader__"] == ARRAY_NODE:
             shape = check_npy(archive.read(node["file"]))
-            if shape and _name_type(node) != "numpy.ndarray":
+            if shape and name_type(node) != "numpy.ndarray":
                 raise ValueError(f"it holds an array in place of one value; {DAMAGED}")
         elif node["__loader__"] == SPARSE_NODE:
-            _check_sparse(_name_type(node), archive.read(node["file"]))
+            _check_sparse(name_type(node), archive.read(node["file"]))
 
 
 def check_npy(content: bytes) -> tuple[int, ...]:

@@ -16,6 +16,9 @@ MAX_DIGITS = 12  # of a length
 POOL_SIZE = "4"  # of its seeds, as numpy has it: mixing them takes the square of this
 SEED_PARTS = {"entropy", "spawn_key", "pool_size", "n_children_spawned"}
 MAX_VISITED = 10**6  # nodes, each as often as it is referred to; a schema of 64 MB has half as many
+# Each node that skops builds keeps a list of the names in the file, after some of its own: 8 bytes for each name.
+OWN_NAMES = {"ObjectNode": 300, "FunctionNode": 350, "NdArrayNode": 40}
+MAX_NAMES = 10**8  # 0.8 GB; 0.5 million nodes may have 200 types, and models have 30
 
 
 class NodeReader:
@@ -72,6 +75,14 @@ class NodeReader:
             elif node["__loader__"] == "RandomGeneratorNode":
                 self._check_seeds(node)
 
+    def list_names(self) -> list[str]:
+        """Return the names of the types that are built; refuse more than the nodes have memory for."""
+        names = sorted(set(map(name_type, self.nodes)))
+        n_names = sum(len(names) + OWN_NAMES.get(node["__loader__"], 0) for node in self.nodes)
+        if n_names > MAX_NAMES:
+            raise ValueError(f"it holds {len(self.nodes):,} objects of {len(names):,} types; {DAMAGED}")
+        return names
+
     def _parts(self, node: Node) -> list[Node]:
         return [self.resolve(part) for part in list_parts(node)]
 
@@ -84,7 +95,7 @@ class NodeReader:
     def _check_object_array(self, node: Node) -> None:
         """Refuse an array of objects that is larger than its items: numpy also expands lists and arrays in these."""
         *items, shape = self._parts(node)
-        is_shape = shape["__loader__"] == "TupleNode" and _name(node) == "numpy.ndarray"
+        is_shape = shape["__loader__"] == "TupleNode" and name_type(node) == "numpy.ndarray"
         lengths = [_read_count(part) for part in self._parts(shape)] if is_shape else []
         _demand(len(lengths) > 0 and len(items) == lengths[0], "an array has other items than places")
         if len(lengths) == 1:  # each item is assigned as it is
@@ -132,10 +143,11 @@ def _read_count(node: Node) -> int:
 def _is_scalar(node: Node) -> bool:
     """Return whether numpy takes an object for one value."""
     loader = node["__loader__"]
-    return loader == "JsonNode" or (loader == "NdArrayNode" and _name(node) != "numpy.ndarray")
+    return loader == "JsonNode" or (loader == "NdArrayNode" and name_type(node) != "numpy.ndarray")
 
 
-def _name(node: Node) -> str:
+def name_type(node: Node) -> str:
+    """Return the name of the type, or of the function, that a node is built from."""
     return f"{node['__module__']}.{node['__class__']}"
 
 
