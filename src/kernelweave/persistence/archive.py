@@ -128,12 +128,17 @@ def _walk_nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _check_arrays(archive: ZipFile, nodes: list[dict[str, Any]]) -> None:
     """Refuse entries that do not hold what their nodes say, and such that several objects are read from."""
     owners: dict[str, int] = {}
+    checked: set[tuple[str, str, str]] = set()
     for node in nodes:
         if node["__loader__"] not in FILE_NODES or "file" not in node:
             continue
         number = node.get("__id__")
         if type(number) is not int or not number or owners.setdefault(node["file"], number) != number:
             raise ValueError(f"several objects are read from one entry; {DAMAGED}")  # any number of large arrays
+        kind = (node["__loader__"], name_type(node), node["file"])
+        if kind in checked:  # an object that is described again, which costs few bytes
+            continue
+        checked.add(kind)
         if node["__loader__"] == ARRAY_NODE:
             shape = check_npy(archive.read(node["file"]))
             if shape and name_type(node) != "numpy.ndarray":
