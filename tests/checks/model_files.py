@@ -60,6 +60,25 @@ def named(node, name, loader):
     return {**node, "__module__": module, "__class__": attribute, "__loader__": loader}
 
 
+def as_json(value):
+    """A node of a number or a text."""
+    return {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": json.dumps(value)}
+
+
+def as_items(items, name="builtins.list", loader="ListNode"):
+    """A node of a list, or of what else has items."""
+    return named({"content": items}, name, loader)
+
+
+def refer_again(depth, width=2):
+    """A node that stands for ``width ** depth`` nodes: each list holds the last one, and refers to it again."""
+    node = as_json(1)
+    for number in range(1, depth + 1):
+        same = {**as_json(0), "__id__": number}  # skops reads it as the node of this number
+        node = as_items([{**node, "__id__": number}, *[same] * (width - 1)])
+    return node
+
+
 def walk(item):
     """All nodes of a schema."""
     if isinstance(item, dict):

@@ -122,6 +122,15 @@ def test_many_objects_from_one_entry_are_refused(path):
     refused(path, "several objects are read from one entry")
 
 
+def test_an_array_that_is_described_again_is_read_once(path, monkeypatch):
+    one = np.arange(3.0)
+    save([one] * 50, path)
+    n_read = []
+    monkeypatch.setattr(archive, "check_npy", lambda content: n_read.append(1) or check_npy(content))
+    assert len(load(path)) == 50
+    assert len(n_read) == 1
+
+
 def header(**changed):
     file = io.BytesIO()
     fields = {"descr": "<f8", "fortran_order": False, "shape": (2,), **changed}

@@ -83,6 +83,19 @@ def test_functions_that_only_compute_are_loaded(name, expected):
     assert is_loaded("FunctionNode", name) is expected
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "kernelweave.estimators.shared.records.NamedNumbers",
+        "kernelweave.estimators.shared.records.Records",
+        "kernelweave.kernels.defaults.DesignKernels",
+        "sklearn.utils._bunch.Bunch",
+    ],
+)
+def test_lists_and_dicts_are_not_built_from_attributes(name):
+    assert not is_loaded("ObjectNode", name)
+
+
 def test_every_listed_measure_is_there():
     for module, names in MEASURES.items():
         for name in names:

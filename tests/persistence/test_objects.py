@@ -13,6 +13,7 @@ from sklearn.svm import SVC
 
 from kernelweave import ForestKernel, MKLClassifier
 from kernelweave.estimators.auto.trees import TreesClassifier, TreesRegressor
+from kernelweave.kernels.scaling import ColumnScaler
 from kernelweave.labeling.encoder import TableReader
 from kernelweave.labeling.models import ClassModel, NumberModel
 from kernelweave.persistence import load, save
@@ -29,6 +30,8 @@ def fitted_forest():
 
 
 SOUND = {
+    "numbers of levels": lambda: OneHotEncoder().fit(np.column_stack([np.arange(5.0), [0, 1, 0, 1, np.nan]])),
+    "levels in any order": lambda: OneHotEncoder(categories=[["b", "a"]]).fit(np.array([["a"], ["b"]])),
     "levels": lambda: OneHotEncoder().fit(LEVELS),
     "rare levels": lambda: OneHotEncoder(min_frequency=2, handle_unknown="infrequent_if_exist").fit(LEVELS),
     "dropped levels": lambda: OneHotEncoder(drop="first").fit(LEVELS),
@@ -90,10 +93,38 @@ def spoil_forest(change):
     return spoiled
 
 
+def disguise(attributes):
+    """An object of kernelweave that has no checks, with the attributes of another."""
+    return assign(**attributes)(ColumnScaler())
+
+
+def replace(model, owner, name):
+    """Put an object of another type in place of an attribute."""
+    for item in walk_objects(model):
+        if type(item).__name__ == owner:
+            item.__dict__[name] = disguise(vars(item)[name].__dict__ if hasattr(vars(item)[name], "__dict__") else {})
+    return model
+
+
 CRAFTED = {
     "fewer columns than levels": ("levels", assign(_n_features_outs=[1, 2])),
     "more columns than levels": ("levels", assign(_n_features_outs=[4, 10**9])),
     "one column of levels less": ("levels", assign(_n_features_outs=[4])),
+    "columns as an array": ("levels", assign(_n_features_outs=np.array([4, 2]))),
+    "columns that are no whole numbers": ("levels", assign(_n_features_outs=[4.0, True + 1])),
+    "levels that descend": ("numbers of levels", lambda e: spoil("categories_", 0, np.arange(5.0)[::-1])(e)),
+    "a level twice": ("numbers of levels", lambda e: spoil("categories_", 0, np.array([0.0, 1, 1, 2, 3]))(e)),
+    "no number before others": ("numbers of levels", lambda e: spoil("categories_", 1, np.array([0, np.nan, 1]))(e)),
+    "levels of two dimensions": ("levels", lambda e: spoil("categories_", 1, np.array([["x", "y"]] * 2))(e)),
+    "hidden levels": (
+        "numbers of levels",
+        lambda e: spoil("categories_", 0, np.ma.masked_equal([4.0, 3, 2, 1, 0], 3))(e),
+    ),
+    "levels as an array": ("bins", lambda b: (assign(categories_=np.zeros((3, 3)))(b._encoder), b)[1]),
+    "a group that is hidden": (
+        "rare levels",
+        lambda e: spoil("_default_to_infrequent_mappings", 0, np.ma.masked_equal([0, 1, 2, 9], 9))(e),
+    ),
     "a group that is none": ("rare levels", lambda e: spoil("_default_to_infrequent_mappings", 0, np.full(4, 9))(e)),
     "groups of other levels": (
         "rare levels",
@@ -106,6 +137,7 @@ CRAFTED = {
     "neighbours without numbers": ("neighbours", assign(_fit_X=np.full((40, 3), np.nan))),
     "sparse neighbours of other columns": ("neighbours", assign(_fit_X=sparse.csr_matrix(np.ones((40, 9))))),
     "a class that is none": ("neighbours", spoil("_y", 3, 10**6)),
+    "a class that is hidden": ("neighbours", assign(_y=np.ma.masked_equal([10**7] + [0] * 39, 10**7))),
     "a negative class": ("neighbours of two outputs", spoil("_y", (3, 1), -9)),
     "classes of other rows": ("neighbours", assign(_y=np.zeros(3, dtype=int))),
     "another search": ("neighbours", assign(_fit_method="kd_tree")),
@@ -125,6 +157,10 @@ CRAFTED = {
     "a column that rows do not have": ("trees", spoil_forest(lambda f: spoil("column", 0, 3)(f))),
     "fewer values than leaves": ("trees", assign(values_=np.ones((3, 2)))),
     "leaves without a value": ("trees of numbers", spoil("values_", 0, np.nan)),
+    "another object as trees": ("trees", lambda m: assign(forest_=disguise(vars(m.forest_)))(m)),
+    "another object as a forest": ("forest kernel", lambda m: replace(m, "BoundForest", "forest")),
+    "another object as groups": ("forest kernel", lambda m: replace(m, "KernelExpansion", "groups")),
+    "another object as a kernel": ("forest kernel", lambda m: replace(m, "ExpansionGroup", "bound")),
     "jobs": ("nothing fitted", lambda p: (assign(n_jobs=10**6)(p[1]), p)[1]),
     "a folder to write to": ("nothing fitted", assign(memory="folder")),
     "jobs of a function": ("function with jobs", assign(kw_args={"n_jobs": 30_000})),
@@ -207,3 +243,15 @@ def test_every_object_is_seen_once_whatever_holds_it():
     found = list(walk_objects(loop))
     assert len(found) == len({id(each) for each in found})
     assert {"deep": 3} in [each for each in found if isinstance(each, dict)]
+
+
+def test_attributes_of_lists_dicts_and_arrays_are_seen():
+    class Titled(dict):
+        pass
+
+    titled = Titled(a=1)
+    titled.title = title = {"hidden": 1}
+    hidden = {"hidden": 2}
+    masked = np.ma.MaskedArray(np.array([hidden, {}], dtype=object), mask=[True, False])
+    found = {id(each) for each in walk_objects([titled, masked])}
+    assert {id(title), id(hidden)} <= found

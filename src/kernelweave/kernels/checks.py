@@ -96,15 +96,20 @@ def require_consistent(item: Any, is_right: bool, what: str) -> None:
         raise ValueError(f"its {type(item).__name__} {what}")
 
 
+def is_plain_array(values: Any) -> bool:
+    """Return whether this is an array that hides no values: the least value of a masked one is not that of its data."""
+    return isinstance(values, np.ndarray) and not isinstance(values, np.ma.MaskedArray)
+
+
 def is_index(values: Any, stop: int, n_dimensions: int = 1) -> bool:
     """Return whether this is an array of whole numbers from 0 to ``stop - 1``."""
-    if not isinstance(values, np.ndarray) or values.dtype.kind not in "iu" or values.ndim != n_dimensions:
+    if not is_plain_array(values) or values.dtype.kind not in "iu" or values.ndim != n_dimensions:
         return False
     return not values.size or bool(values.min() >= 0 and values.max() < stop)
 
 
 def are_floats(values: Any, *shape: int, is_finite: bool = True) -> bool:
     """Return whether this is an array of floating point numbers, of this shape, all finite if asked for."""
-    if not isinstance(values, np.ndarray) or values.dtype.kind != "f" or values.shape != shape:
+    if not is_plain_array(values) or values.dtype.kind != "f" or values.shape != shape:
         return False
     return not is_finite or bool(np.isfinite(values).all())

@@ -111,6 +111,10 @@ class KernelExpansion:
 
     def check_loaded(self) -> None:
         """Refuse coefficients of a file that are not those of its kernels."""
+        are_kernels = type(self.groups) is tuple and all(
+            type(group) is ExpansionGroup and isinstance(group.bound, BoundKernel) for group in self.groups
+        )
+        require_consistent(self, are_kernels, "has groups without a kernel")
         n_outputs = len(self.intercept)
         is_right = are_floats(self.intercept, n_outputs) and all(
             are_floats(group.bound_coef, group.bound.n_rows, n_outputs) for group in self.groups

@@ -149,6 +149,7 @@ class BoundForest(BoundKernel):
 
     def check_loaded(self) -> None:
         """Refuse rows of a file that are in no leaf of the trees."""
+        require_consistent(self, type(self.forest) is Forest, "has no trees")
         is_right = is_index(self.leaf, self.forest.n_nodes, 2) and self.leaf.shape == (self.n_rows, self.forest.n_trees)
         require_consistent(self, is_right and self.dtype in ("float32", "float64"), "has rows that are in no leaf")
 

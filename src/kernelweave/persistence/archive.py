@@ -17,13 +17,13 @@ import numpy as np
 from scipy.sparse import load_npz
 
 from .names import is_loaded
+from .nodes import DAMAGED, NodeReader, name_type
 
 MAX_SCHEMA_BYTES = 2**26  # 0.5 million nodes, which take about 1 GB when they are read
 # Opened lists and dicts that any schema may have, and bytes for each of more: objects that skops describes take 60, and
 # empty lists 3, which become 30 times as large when they are read.
 MAX_OPENED, MIN_OPENED_BYTES = 10**6, 16
 MIN_PROTOCOL = 2  # of skops >= 0.15
-DAMAGED = "the file is damaged or was changed; copy it again from its source"
 # Nodes that hold data of their own, apart from the names that their types may have.
 SPARSE_NODE, ARRAY_NODE = "SparseMatrixNode", "NdArrayNode"
 FILE_NODES = {SPARSE_NODE, ARRAY_NODE, "BytesNode", "BytearrayNode"}
@@ -91,11 +91,16 @@ def list_types(data: bytes) -> tuple[list[str], list[str]]:
         protocol = schema.get("protocol")
         if type(protocol) is not int or protocol < MIN_PROTOCOL:
             raise ValueError(f"its protocol is {protocol!r:.20}; {DAMAGED}")
-        names = {(node["__loader__"], _name_type(node)) for node in _walk_nodes(schema)}
+        nodes = list(_walk_nodes(schema))
+        names = {(node["__loader__"], name_type(node)) for node in nodes}
         foreign = {name for loader, name in names if not is_loaded(loader, name)}
-        if not foreign:
-            _check_arrays(archive, schema)
-    return sorted({name for _, name in names}), sorted(foreign)
+        if foreign:
+            return sorted({name for _, name in names}), sorted(foreign)
+        _check_arrays(archive, nodes)
+    reader = NodeReader()
+    reader.read(schema)
+    reader.check()
+    return reader.list_names(), []
 
 
 def _check_entries(archive: ZipFile, n_bytes: int) -> None:
@@ -120,27 +125,30 @@ def _walk_nodes(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
             waiting.extend(item)
 
 
-def _name_type(node: dict[str, Any]) -> str:
-    return f"{node['__module__']}.{node['__class__']}"
-
-
-def _check_arrays(archive: ZipFile, schema: dict[str, Any]) -> None:
+def _check_arrays(archive: ZipFile, nodes: list[dict[str, Any]]) -> None:
     """Refuse entries that do not hold what their nodes say, and such that several objects are read from."""
     owners: dict[str, int] = {}
-    for node in _walk_nodes(schema):
+    checked: set[tuple[str, str, str]] = set()
+    for node in nodes:
         if node["__loader__"] not in FILE_NODES or "file" not in node:
             continue
         number = node.get("__id__")
         if type(number) is not int or not number or owners.setdefault(node["file"], number) != number:
             raise ValueError(f"several objects are read from one entry; {DAMAGED}")  # any number of large arrays
+        kind = (node["__loader__"], name_type(node), node["file"])
+        if kind in checked:  # an object that is described again, which costs few bytes
+            continue
+        checked.add(kind)
         if node["__loader__"] == ARRAY_NODE:
-            check_npy(archive.read(node["file"]))
+            shape = check_npy(archive.read(node["file"]))
+            if shape and name_type(node) != "numpy.ndarray":
+                raise ValueError(f"it holds an array in place of one value; {DAMAGED}")
         elif node["__loader__"] == SPARSE_NODE:
-            _check_sparse(_name_type(node), archive.read(node["file"]))
+            _check_sparse(name_type(node), archive.read(node["file"]))
 
 
-def check_npy(content: bytes) -> None:
-    """Refuse an array of numpy's format whose header asks for other than its bytes, or that holds objects."""
+def check_npy(content: bytes) -> tuple[int, ...]:
+    """Return the shape of an array of numpy's format; refuse other bytes than its header says, and objects."""
     file = io.BytesIO(content)
     version = np.lib.format.read_magic(file)
     read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
@@ -154,6 +162,7 @@ def check_npy(content: bytes) -> None:
     values = content[file.tell() :]
     if dtype.kind == "b" and values.translate(None, b"\0\1"):
         raise ValueError(f"it holds an array of true and false with other values; {DAMAGED}")
+    return tuple(shape)
 
 
 def _check_sparse(name: str, content: bytes) -> None:

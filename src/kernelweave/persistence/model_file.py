@@ -153,13 +153,15 @@ def _build(data: bytes, types: list[str]) -> dict[str, Any]:
         content = skops.loads(data, trusted=types)
     if not all(isinstance(part, dict) for part in (content, content["about"], content["versions"])):
         raise ValueError("it holds no model")
+    if not isinstance(content["versions"].get("scikit-learn"), str):  # the text of other objects may have any length
+        raise ValueError("it does not say which scikit-learn wrote it")
     check_objects(content)
     return content
 
 
-def _warn_of_version(name: str, versions: dict[str, Any]) -> None:
+def _warn_of_version(name: str, versions: dict[str, str]) -> None:
     """Warn of a model whose objects another version of scikit-learn wrote."""
-    written, ours = str(versions.get("scikit-learn")), version("scikit-learn")
+    written, ours = versions["scikit-learn"], version("scikit-learn")
     if written != ours:
         warn_caller(
             f"{name} was saved with scikit-learn {written:.20}, and this is {ours}: predictions may differ. Learn the "

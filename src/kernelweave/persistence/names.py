@@ -70,7 +70,6 @@ PYTHON_MODULES = (
     "sklearn.preprocessing.",
     "sklearn.random_projection",
     "sklearn.semi_supervised._self_training",
-    "sklearn.utils._bunch",
     "sklearn.utils._metadata_requests",
 )
 PYTHON_CLASSES = {  # beside compiled ones
@@ -97,6 +96,8 @@ MEASURES = {
         *("chi2", "f_classif", "f_oneway", "f_regression", "r_regression"),
     ),
 }
+# What a class that is built from its attributes is not: these have loaders of their own, or are no part of a model.
+ITEM_TYPES = (dict, list, tuple, set, frozenset, str, bytes, bytearray, np.ndarray, np.generic, BaseException)
 HEAP_TYPE = 1 << 9  # flag of CPython for classes that are not compiled in
 
 
@@ -136,7 +137,7 @@ def is_python_class(name: str) -> bool:
     )
     is_test = ".tests." in name
     thing = _find(name) if (is_listed and not is_test) or module.startswith(ROOMS) else None
-    if not isinstance(thing, type):
+    if not isinstance(thing, type) or issubclass(thing, ITEM_TYPES):
         return False
     return all(base.__flags__ & HEAP_TYPE for base in thing.__mro__ if base.__module__.startswith("sklearn."))
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.sparse import issparse
 
-from ..kernels.checks import is_index, require_consistent
+from ..kernels.checks import is_index, is_plain_array, require_consistent
 
 MAX_JOBS = 64  # processes or threads that a model may ask for
 MT19937_WORDS, PHILOX_WORDS = 624, 4  # of which a position is the next
@@ -61,8 +61,9 @@ def walk_objects(root: Any) -> Iterator[Any]:
         elif isinstance(item, list | tuple | set):
             waiting.extend(item)
         elif isinstance(item, np.ndarray):
-            waiting.extend(item.ravel().tolist() if item.dtype == object else ())
-        elif hasattr(item, "__dict__"):
+            data = np.asarray(item)  # of a masked array: also what it hides
+            waiting.extend(data.ravel().tolist() if data.dtype == object else ())
+        if hasattr(item, "__dict__"):  # lists, dicts and arrays may have attributes too
             waiting.extend(vars(item).values())
 
 
@@ -70,7 +71,11 @@ def _check_one_hot(encoder: Any) -> None:
     """Refuse numbers of columns that are smaller than the codes which the categories become."""
     if not hasattr(encoder, "categories_"):
         return
-    n_columns, categories = list(encoder._n_features_outs), list(encoder.categories_)
+    n_columns, categories = encoder._n_features_outs, encoder.categories_
+    is_list = type(n_columns) is list and all(type(n_out) is int for n_out in n_columns)  # arrays add up elsewise
+    require_consistent(encoder, is_list, "has numbers of columns that are none")
+    is_list = type(categories) is list and all(map(_are_categories, categories))
+    require_consistent(encoder, is_list, "has categories that are not in order")
     mappings = [None] * len(categories)
     if encoder._infrequent_enabled:
         mappings = list(encoder._default_to_infrequent_mappings)
@@ -89,12 +94,26 @@ def _check_one_hot(encoder: Any) -> None:
         require_consistent(encoder, n_out == n_codes - (drop is not None), "has more categories than columns, or fewer")
 
 
+def _are_categories(levels: Any) -> bool:
+    """Return whether codes of these categories are their places: scikit-learn bisects all but texts and objects.
+
+    A value that is not a number is the last one.
+    """
+    if type(levels) is not np.ndarray or levels.ndim != 1:
+        return False
+    if levels.dtype.kind in "OUS":
+        return True
+    is_last = len(levels) > 0 and levels[-1] != levels[-1]
+    in_order = levels[:-1] if is_last else levels
+    return bool(np.all(in_order[:-1] < in_order[1:]))
+
+
 def _check_neighbors(model: Any) -> None:
     """Refuse neighbours that are not the rows of a matrix, or whose classes are none of the model's."""
     if not hasattr(model, "_fit_X"):
         return
     rows, labels = model._fit_X, model._y
-    is_matrix = (issparse(rows) or isinstance(rows, np.ndarray)) and rows.ndim == 2 and rows.dtype.kind == "f"
+    is_matrix = (issparse(rows) or is_plain_array(rows)) and rows.ndim == 2 and rows.dtype.kind == "f"
     require_consistent(
         model, is_matrix and np.isfinite(rows.data if issparse(rows) else rows).all(), "has rows without numbers"
     )
@@ -105,7 +124,7 @@ def _check_neighbors(model: Any) -> None:
     is_plain = isinstance(options, dict) and all(options[name] is None for name in options.keys() - {"p"})
     is_plain = is_plain and isinstance(options.get("p", 2), int | float)
     require_consistent(model, is_plain, "measures distances in a way that is not loaded from files")
-    is_array = isinstance(labels, np.ndarray) and labels.ndim in (1, 2) and len(labels) == rows.shape[0]
+    is_array = is_plain_array(labels) and labels.ndim in (1, 2) and len(labels) == rows.shape[0]
     require_consistent(model, is_array, "has other labels than rows")
     if hasattr(model, "classes_"):
         is_list = isinstance(model.classes_, list)

@@ -58,6 +58,7 @@ class _Trees(BaseEstimator):
         """Refuse leaves of a file whose values are missing, and nodes of columns that the rows do not have."""
         if not hasattr(self, "forest_"):
             return
+        require_consistent(self, type(self.forest_) is Forest, "has no trees")
         n_outputs = len(self.start_)
         is_right = are_floats(self.start_, n_outputs) and are_floats(self.values_, self.forest_.n_nodes, n_outputs)
         require_consistent(self, is_right, "has other values than leaves")
