@@ -1,4 +1,5 @@
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,6 +19,9 @@ from kernelweave import (
     cg_boost_path,
 )
 from kernelweave.estimators.cg_boost_path import PATH_RANGE, path_values
+from kernelweave.estimators.shared.mixture import MixturePath
+from kernelweave.solvers import deadline
+from kernelweave.solvers.result import Status
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(90, 3))
@@ -295,3 +299,75 @@ def test_fitted_copies_of_an_estimator_come_in_the_order_of_the_costs():
 def test_fitted_copies_differ_in_their_cost_only(estimator):
     with pytest.raises(ValueError, match="A path over C needs an estimator with nu=None and validation_fraction=None"):
         estimator.fit_path(X, Y, [1.0])
+
+
+# Limits of time
+
+
+@pytest.fixture(name="now")
+def clock_that_only_fits_move(monkeypatch):
+    now, solve = [0.0], MixturePath.solve
+
+    def solve_in_a_second(self, problems):
+        now[0] += 1.0
+        return solve(self, problems)
+
+    monkeypatch.setattr(MixturePath, "solve", solve_in_a_second)
+    monkeypatch.setattr(deadline, "time", SimpleNamespace(perf_counter=lambda: now[0]))
+    return now
+
+
+def fit_in_time(max_time, recwarn, Cs=CS):
+    model = CGBoostClassifierCV(KERNELS, Cs=Cs, cv=3, max_time=max_time).fit(X, Y)
+    return model, [str(each.message) for each in recwarn if each.category is ConvergenceWarning]
+
+
+def test_a_limit_that_does_not_bind_changes_nothing(now, recwarn):
+    model, messages = fit_in_time(1000.0, recwarn)
+    free = CGBoostClassifierCV(KERNELS, Cs=CS, cv=3).fit(X, Y)
+    assert messages == []
+    assert model.status_ is Status.CONVERGED
+    np.testing.assert_array_equal(fold_scores(model), fold_scores(free))
+    np.testing.assert_array_equal(model.decision_function(X), free.decision_function(X))
+
+
+def test_only_the_costs_and_folds_for_which_there_is_time_are_compared(now, recwarn):
+    model, messages = fit_in_time(8.0, recwarn)  # half of it for three folds: two costs in each of two
+    free = CGBoostClassifierCV(KERNELS, Cs=CS, cv=3).fit(X, Y)
+    np.testing.assert_array_equal(fold_scores(model), fold_scores(free)[:2, :2])
+    assert model.C_ in CS[:2]
+    assert model.path_.Cs[-1] == model.C_
+    assert model.status_ is Status.MAX_TIME
+    assert messages == [
+        f"max_time was over before all was compared: C={model.C_:g} was chosen by 2 of 4 costs on 2 of 3 folds. "
+        "Raise max_time, or give fewer Cs or folds."
+    ]
+
+
+def test_the_limit_is_one_of_the_whole_fit(now, recwarn):
+    many = np.geomspace(0.01, 10.0, 30)
+    for max_time in (5.0, 12.0, 30.0):
+        now[0] = 0.0
+        model, _ = fit_in_time(max_time, recwarn, many)
+        assert now[0] <= max_time + 1.0  # the last cost is fitted in any case
+        assert model.status_ is Status.MAX_TIME
+
+
+def test_without_time_for_a_fold_a_middle_cost_is_fitted(recwarn):
+    model, (message,) = fit_in_time(1e-9, recwarn)
+    assert model.C_ == 0.5  # nearest to the default, 10 over the root of 90
+    assert model.cv_results_ == {}
+    assert model.path_.Cs.tolist() == [0.5]
+    assert model.status_ is Status.MAX_TIME
+    assert message.startswith(
+        "max_time was over before costs up to the default were compared: C=0.5, which is nearest to it, was taken. "
+    )
+    assert "Certified relative gap" in message
+    assert message.endswith("Raise max_time, or give fewer Cs or folds.")
+
+
+def test_costs_below_the_default_alone_are_nothing_to_choose_from(now, recwarn):
+    model, (message,) = fit_in_time(5.0, recwarn)  # one cost in each of three folds
+    assert model.C_ == 0.5
+    assert model.cv_results_ == {}
+    assert "before costs up to the default were compared" in message

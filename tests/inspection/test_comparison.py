@@ -121,6 +121,14 @@ def test_a_clear_winner_and_a_better_mixture_are_named(found):
     assert replace(found, records=mixed).advice.startswith("combine them, as `kernelweave label` does (error 2.0%)")
 
 
+def test_of_several_as_good_the_fastest_is_named_only_if_it_is_faster_than_the_best(found):
+    names = [each for each in ("SVM", "harmonic", "stump", "linear") if each != found.best]
+    as_good = {name: {"difference_low": -0.1, "seconds": 2.0 + k} for k, name in enumerate(names)}
+    slow, fast = (change(found, **as_good, **{found.best: {"seconds": seconds}}).advice for seconds in (5.0, 1.0))
+    assert f"; 3 others are not clearly worse, {names[0]} the fastest of them; " in slow
+    assert "; 3 others are not clearly worse, and none of them is faster; " in fast
+
+
 def test_numbers_are_compared_in_their_own_unit():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))

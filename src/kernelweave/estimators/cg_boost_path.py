@@ -10,26 +10,29 @@ from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
-from joblib import Parallel, delayed
+from joblib import Parallel, delayed, effective_n_jobs
 from sklearn.base import ClassifierMixin, clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 from sklearn.utils import _safe_indexing, indexable
 
-from ..kernels.base import ALL
 from ..labels import partition
 from ..parameters import READ_LATER, Constraint, is_count, is_positive, require
-from ..solvers.result import FitState
+from ..solvers.deadline import Deadline
+from ..solvers.result import FitState, Status
+from ..warn import warn_caller
 from .cg_boost import CGBoostClassifier
 from .cg_boost_regressor import CGBoostRegressor
-from .shared.cg_boost import CG_BOOST_CONSTRAINTS, bind_columns, cg_boost_options, fit_columns, precisions
+from .shared.cg_boost import CG_BOOST_CONSTRAINTS, bind_columns, cg_boost_options, follow_path, precisions
 from .shared.cv_results import tabulate_scores
 from .shared.early_stopping import require_validation
-from .shared.mixture import REMEDIES
-from .shared.mixture_choice import CostChoice
+from .shared.fold_choice import TIME_SHARE
+from .shared.mixture import REMEDIES, MixtureFit
+from .shared.mixture_choice import CostChoice, cost_grid, cost_unit
 from .shared.outcome import warn_unless_converged
 from .shared.outputs import KernelClassifier, read_all_labels
-from .shared.problems import class_problem
+from .shared.problems import ClassProblem, class_problem
 from .shared.sample import Sample, read_sample
 
 PATH_RANGE = (1e-2, 1e3)  # of C, relative to columns of unit deviation
@@ -176,7 +179,10 @@ class CGBoostClassifierCV(KernelClassifier):
     max_columns : int, optional
         Largest number of columns in the working set.
     max_time : float, optional
-        Seconds after which no further round starts.
+        Seconds that the whole fit may take: half of them is for the folds, of which each has its share. What there is
+        no time for is left out: large values of C, folds, and models of ``path_`` before the last, which is fitted in
+        any case. A warning then says what was compared, and the status is ``MAX_TIME``. Where folds do not reach the
+        default ``C`` of :class:`CGBoostClassifier`, the value nearest to that is taken.
     tol : float, optional
         Relative duality gap to reach; by default 1e-6 with l1, 0.1 with l2 and 0.01 with rkhs.
     class_weight : None, "balanced" or dict, default=None
@@ -314,29 +320,38 @@ class CGBoostClassifierCV(KernelClassifier):
         scorer, rng = check_scoring(base, scoring=self.scoring), self._rng()
         (X,) = indexable(X)  # some sparse formats have no rows to take
         splits = split_rows(self.cv, sample)
-        scores = np.array(
-            Parallel(n_jobs=self.n_jobs)(
-                delayed(score_fold)(owner, params, sample, X, train, test, values, scorer, copy.deepcopy(rng))
-                for train, test in splits
-            )
+        limit = FoldLimit(options.deadline.part(TIME_SHARE), min(1.0, effective_n_jobs(self.n_jobs) / len(splits)))
+        by_fold = Parallel(n_jobs=self.n_jobs)(
+            delayed(score_fold)(owner, params, sample, X, train, test, values, scorer, copy.deepcopy(rng), limit)
+            for train, test in splits
         )
-        best = int(np.argmax(scores.mean(axis=0)))
         problem, columns = class_problem(sample, self.class_weight), bind_columns(owner, params, sample, rng)
-        fits = fit_columns(columns, [problem.margins(C, ALL) for C in values[: best + 1]], options, quiet=True)
-        warn_unless_converged(
-            fits[-1].results, options.tol, REMEDIES
-        )  # what other models of the path lack does not matter
+        scores, best = compared_by_all(by_fold), find_default(self.penalty, problem, values)
+        if scores.shape[1] > best:
+            best = int(np.argmax(scores.mean(axis=0)))
+        else:  # too few to choose from
+            scores = np.empty((0, 0))
+        fits = follow_path(columns, problem, values[: best + 1], options, needs_last=True)
+        is_short = scores.shape != (len(splits), len(values)) or len(fits) <= best
+        fit = replace(fits[best], status=Status.MAX_TIME) if is_short else fits[best]
+        if is_short:
+            warn_of_time(fits[best], options.tol, float(values[best]), scores.shape, (len(splits), len(values)))
+        else:
+            warn_unless_converged(fit.results, options.tol, REMEDIES)  # what others of the path lack does not matter
         models = [
-            copy.copy(base).set_params(C=float(C)).keep_fit(sample, columns.library, fit, CostChoice(float(C), {}))
-            for C, fit in zip(values[: best + 1], fits, strict=True)
+            copy.copy(base)
+            .set_params(C=float(values[k]))
+            .keep_fit(sample, columns.library, each, CostChoice(float(values[k]), {}))
+            for k, each in fits.items()
         ]
+        candidates = [{"C": float(C)} for C in values[: scores.shape[1]]]
         return self._keep(
             sample,
             columns.library,
-            fits[-1],
+            fit,
             classes_=sample.partition.classes.copy(),
-            cv_results_=tabulate_scores([{"C": float(C)} for C in values], scores.T),
-            path_=tabulate_path(values[: best + 1], models),
+            cv_results_=tabulate_scores(candidates, scores.T) if scores.size else {},
+            path_=tabulate_path(values[list(fits)], models),
             Cs_=values,
             C_=float(values[best]),
         )
@@ -353,6 +368,20 @@ def split_rows(cv: Any, sample: Sample) -> list[tuple[np.ndarray, np.ndarray]]:
     return [(np.sort(rows[train]), np.sort(rows[test])) for train, test in folds]
 
 
+@dataclass(frozen=True)
+class FoldLimit:
+    """When all folds have to end, and the share of that time that each may take."""
+
+    deadline: Deadline
+    share: float
+
+    def start(self) -> Deadline:
+        """Return the deadline of a fold that begins now."""
+        if self.deadline.seconds is None:
+            return self.deadline
+        return Deadline(min(self.share * self.deadline.seconds, self.deadline.left))
+
+
 def score_fold(
     owner: str,
     params: Mapping[str, Any],
@@ -363,6 +392,7 @@ def score_fold(
     Cs: np.ndarray,
     scorer: Callable[..., float],
     rng: np.random.Generator,
+    limit: FoldLimit,
 ) -> list[float]:
     """Follow a path over the training rows of a fold and score its models on the others.
 
@@ -381,27 +411,60 @@ def score_fold(
     scorer : callable
         ``scorer(model, X, y)``, or also with ``sample_weight``.
     rng : numpy.random.Generator
+    limit : FoldLimit
+        Costs for which there is no time have no score.
     """
+    deadline = limit.start()
+    if deadline.is_over:
+        return []
     labels, weight = sample.given.labels, sample.spread(sample.weight)
     train, test = train[weight[train] > 0], test[weight[test] > 0]
     rows = replace(sample.rows, X=sample.rows.X[train])
     fold = read_sample(rows, partition(labels[train], unlabeled=None), weight[train])
     problem, columns = class_problem(fold, params["class_weight"]), bind_columns(owner, params, fold, rng)
-    options = cg_boost_options(owner, params)
-    fits = fit_columns(columns, [problem.margins(C, ALL) for C in Cs], options, quiet=True)
+    options = replace(cg_boost_options(owner, params), deadline=deadline)
+    fits = follow_path(columns, problem, Cs, options)
     parameters = inspect.signature(scorer).parameters.values()
     takes_weight = any(p.name == "sample_weight" or p.kind is p.VAR_KEYWORD for p in parameters)
     held = {"sample_weight": weight[test]} if takes_weight else {}
     X_test = _safe_indexing(X, test)
     scores: list[float] = []
-    for C, fit in zip(Cs, fits, strict=True):
-        model = CGBoostClassifier(**params).set_params(C=float(C))
-        model.keep_fit(fold, columns.library, fit, CostChoice(float(C), {}))
+    for k, fit in fits.items():
+        model = CGBoostClassifier(**params).set_params(C=float(Cs[k]))
+        model.keep_fit(fold, columns.library, fit, CostChoice(float(Cs[k]), {}))
         score = scorer(model, X_test, labels[test], **held)
         if not isinstance(score, numbers.Real):
             raise ValueError(f"scoring={scorer!r} gave {score!r}; expected one number, by which the best C is chosen.")
         scores.append(float(score))
     return scores
+
+
+def compared_by_all(by_fold: Sequence[Sequence[float]]) -> np.ndarray:
+    """Return the scores of the costs that were reached in all folds but those without any, (n_folds, n_costs)."""
+    reached = [scores for scores in by_fold if len(scores)]
+    n_costs = min(map(len, reached), default=0)
+    return np.array([scores[:n_costs] for scores in reached], dtype=float).reshape(len(reached), n_costs)
+
+
+def find_default(penalty: Any, problem: ClassProblem, Cs: np.ndarray) -> int:
+    """Return the place of the cost that is nearest to what :class:`CGBoostClassifier` takes without folds."""
+    grid, default = cost_grid(penalty, problem)
+    return int(np.abs(np.log(Cs / (cost_unit(penalty, problem) * grid[default]))).argmin())
+
+
+def warn_of_time(fit: MixtureFit, tol: float, C: float, reached: tuple[int, ...], asked: tuple[int, int]) -> None:
+    """Warn that not all folds and costs, whose numbers are given, were compared, or not all of a path was fitted."""
+    text = (
+        f"all was compared: C={C:g} was chosen by {reached[1]} of {asked[1]} costs on {reached[0]} of {asked[0]} folds."
+    )
+    if reached == asked:
+        text = f"all of the path to C={C:g} was followed."
+    elif not reached[1]:
+        text = f"costs up to the default were compared: C={C:g}, which is nearest to it, was taken."
+    if not fit.status.converged:
+        text += f" Certified relative gap: {fit.certificate.relative:.2e}, tolerance: {tol:.2e}."
+    remedy = "Raise max_time, or give fewer Cs or folds."
+    warn_caller(f"max_time was over before {text} {remedy}", ConvergenceWarning)
 
 
 def path_values(owner: str, Cs: Any) -> np.ndarray:

@@ -301,7 +301,9 @@ def _choose(found: Comparison) -> str:
     fastest = min(others, key=lambda record: record["seconds"])
     as_good = f"{fastest['learner']} is not clearly worse"
     if len(others) > 1:
-        as_good = f"{len(others)} others are not clearly worse, {fastest['learner']} the fastest of them"
+        is_faster = fastest["seconds"] < by_name[found.best]["seconds"]
+        speed = f"{fastest['learner']} the fastest of them" if is_faster else "and none of them is faster"
+        as_good = f"{len(others)} others are not clearly worse, {speed}"
     return f"take {found.best} (error {error}); {as_good}"
 
 

@@ -13,6 +13,7 @@ from kernelweave.estimators.auto import search, trials
 from kernelweave.estimators.auto.candidates import Candidate
 from kernelweave.estimators.auto.search import (
     MAX_MOVED,
+    MIN_COST,
     N_RACING_FOLDS,
     TIME_SHARE,
     Clock,
@@ -70,8 +71,22 @@ def labelled_rows():
     return read_as_given(Rows(np.column_stack([np.arange(N_ROWS), np.ones(N_ROWS)]) * 1.0), partition(TRUTH))
 
 
-def candidate(name, cost=1.0, **options):
-    return Candidate(name, Guess(name=name, **options), cost)
+class Stopping(Guess):
+    """Stops by itself when its time is over."""
+
+    def __init__(self, accuracy=1.0, seconds=1.0, fails_at=None, error=ValueError, name="guess", max_time=None):
+        super().__init__(accuracy, seconds, fails_at, error, name)
+        self.max_time = max_time
+
+    def fit(self, X, y):
+        super().fit(X, y)
+        if self.max_time is not None:
+            NOW[0] -= max(0.0, self.seconds - self.max_time)
+        return self
+
+
+def candidate(name, cost=1.0, kind=Guess, **options):
+    return Candidate(name, kind(name=name, **options), cost)
 
 
 def losses(values, held):
@@ -194,6 +209,51 @@ def test_the_clock_expects_what_the_dearest_candidates_took_for_their_cost():
     assert clock.expect(8.0) == 4.0
     clock.note(2.0, 6.0)
     assert clock.expect(1.0) == 3.0
+
+
+def test_the_clock_extrapolates_from_no_first_fit_and_from_no_cost_at_the_floor():
+    clock = Clock(10.0, started=0.0)
+    clock.note(1.0, 4.0)  # with all that is done once
+    assert clock.expect(5.0) == 4.0
+    clock = Clock(10.0, started=0.0)
+    for seconds in (0.3, 0.4, 0.1):
+        clock.note(MIN_COST, seconds)
+    assert clock.expect(5.0) == 0.4
+    clock.note(0.5, 1.0)
+    assert clock.expect(5.0) == 10.0
+
+
+def test_a_slow_first_fit_is_no_reason_to_leave_out_the_others(sample):
+    first = candidate("first", cost=0.1, seconds=0.4)
+    others = [candidate(name, cost=cost, seconds=0.05) for name, cost in (("a", 0.1), ("b", 0.5), ("c", 4.0))]
+    found = run(sample, [first, *others], max_time=4.5)
+    assert names(found.trials) == ["first", "a", "b", "c"]
+    assert (found.skipped, found.is_late) == ([], False)
+
+
+def test_a_candidate_that_was_passed_over_is_tried_once_others_were_faster_than_expected(sample):
+    tried = [candidate("a", cost=0.1, seconds=0.1), candidate("b", cost=0.5, seconds=2.0), candidate("late")]
+    fast = candidate("fast", cost=2.0, seconds=0.1, kind=Stopping)
+    found = run(sample, [*tried, fast], max_time=12.0)
+    assert FITS.index("fast") < FITS.index("late")
+    assert found.skipped == []
+
+
+def test_a_candidate_that_can_stop_is_tried_however_dear_it_is(sample):
+    tried = [candidate(name, cost=cost) for name, cost in (("a", 0.5), ("b", 1.0), ("dear", 99.0))]
+    stops = candidate("stops", cost=99.0, seconds=99.0, kind=Stopping)
+    found = run(sample, [*tried, stops], max_time=30.0)
+    assert names(found.trials) == ["a", "b", "stops"]
+    assert found.skipped == ["dear"]  # a fit that was stopped does not say how long one takes
+    assert NOW[0] <= 30.0
+
+
+def test_the_last_seconds_are_for_folds_and_not_for_fits_that_stop_at_once(sample):
+    tried = [candidate("a"), candidate("b"), *(candidate(f"s{k}", 9.0, Stopping, seconds=99.0) for k in range(5))]
+    found = run(sample, tried, max_time=30.0)
+    assert "s4" in found.skipped
+    assert len(found.trials[0].values) == 5
+    assert NOW[0] <= 30.0
 
 
 def test_where_time_is_limited_cheap_candidates_come_first_and_dear_ones_are_left_out(sample):

@@ -6,12 +6,14 @@ from kernelweave.estimators.shared.cg_boost import (
     bind_columns,
     cg_boost_options,
     fit_columns,
+    follow_path,
     nu_problems,
     precisions,
 )
 from kernelweave.estimators.shared.problems import class_problem
 from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition
+from kernelweave.solvers.result import Status
 
 X = np.random.default_rng(0).normal(size=(60, 3))
 Y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
@@ -56,11 +58,21 @@ def test_fits_of_a_path_are_those_of_estimators_alone(sample):
         assert fit.objective == pytest.approx(alone.objective_, rel=1e-6)
 
 
-def test_quiet_fits_warn_of_nothing(sample, recwarn):
+def test_paths_warn_of_nothing_and_fits_of_several_costs_do(sample, recwarn):
     params = CGBoostClassifier(max_columns=1).get_params(deep=False)
     columns, options = columns_of(params, sample), cg_boost_options("test", params)
-    problems = [class_problem(sample, None).margins(1.0, slice(None))]
-    fit_columns(columns, problems, options, quiet=True)
+    problem = class_problem(sample, None)
+    assert list(follow_path(columns, problem, np.array([1.0]), options)) == [0]
     assert len(recwarn) == 0
-    fit_columns(columns, problems, options)
+    fit_columns(columns, [problem.margins(1.0, slice(None))], options)
     assert len(recwarn) == 1
+
+
+def test_when_the_time_is_over_a_path_has_the_cost_that_it_needs_or_none(sample):
+    params = CGBoostClassifier([RBF(0.5), Linear()], max_time=1e-9).get_params(deep=False)
+    columns, options = columns_of(params, sample), cg_boost_options("test", params)
+    problem, Cs = class_problem(sample, None), np.array([0.5, 5.0])
+    assert follow_path(columns, problem, Cs, options) == {}
+    fits = follow_path(columns, problem, Cs, options, needs_last=True)
+    assert list(fits) == [1]
+    assert fits[1].status is Status.MAX_TIME

@@ -1,9 +1,30 @@
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 
-from kernelweave import SemiSupervisedSplit
+from kernelweave import (
+    RBF,
+    CGBoostClassifier,
+    LabelAwareKernelLearner,
+    LapSVMClassifier,
+    LearnedKernelClassifier,
+    LearnedKernelRegressor,
+    MKLClassifier,
+    MKLRegressor,
+    SemiSupervisedSplit,
+    SSMKClassifier,
+    SSMKRegressor,
+    TSVMClassifier,
+)
 from kernelweave.estimators.shared import fold_choice
-from kernelweave.estimators.shared.fold_choice import choose_candidate, clearly_better, split_labeled, tabulate_losses
+from kernelweave.estimators.shared.fold_choice import (
+    choose_candidate,
+    clearly_better,
+    split_labeled,
+    tabulate_losses,
+    warn_not_compared,
+)
+from kernelweave.solvers.deadline import Deadline
 
 
 def test_every_row_is_held_out_once_in_each_repeat():
@@ -121,3 +142,78 @@ def test_what_is_clearly_better_does_not_depend_on_the_unit(unit):
     assert not clearly_better(losses, losses + unit * np.array([1.0, -1.0, 0.1]))
     assert not clearly_better(losses, losses)
     assert not clearly_better(np.array([1.0, np.inf]), np.array([np.inf, 1.0]))
+
+
+# Choices for which there was no time
+
+LEARNER, PAIR = LabelAwareKernelLearner(RBF()), [RBF(), RBF(multiple=2.0)]
+OPEN = {
+    "MKL": (MKLClassifier(PAIR), "C and weighting", "C=10 and weighting=uniform were", "C and weighting"),
+    "SVM": (MKLClassifier(RBF()), "C", "C=10 was", "C"),
+    "weighting": (MKLClassifier(PAIR, C=1.0, weighting="auto"), "weighting", "weighting=uniform was", "weighting"),
+    "numbers": (MKLRegressor(RBF()), "C", "C=5 was", "C"),
+    "LapSVM": (LapSVMClassifier(RBF(), C=1.0, ratio="cv"), "ratio", "ratio=100 was", "ratio"),
+    "learner": (
+        LearnedKernelClassifier([LEARNER, LEARNER]),
+        "C and learner", "C=10 and the first learner were", "C and learner",
+    ),
+    "learned numbers": (LearnedKernelRegressor(LEARNER), "C", "C=5 was", "C"),
+    "SSMK": (SSMKClassifier(RBF()), "C", "C=1.29 was", "C"),
+    "mixture of numbers": (SSMKRegressor(RBF()), "C", "C=0.129 was", "C"),
+    "CG-Boost": (CGBoostClassifier(RBF(), penalty="l2"), "C", "C=10 was", "C"),
+    "TSVM": (TSVMClassifier(RBF(), C="cv", safe=False), "C", "C=10 was", "C"),
+}  # fmt: skip
+
+
+@pytest.fixture(name="no_time")
+def choices_without_time(monkeypatch):
+    monkeypatch.setattr(Deadline, "part", lambda self, share: Deadline(0.0))
+
+
+def table(is_numbers, n=80, n_labeled=60):
+    X = np.random.default_rng(0).normal(size=(n, 2))
+    y = np.where(np.arange(n_labeled) < n_labeled // 2, 0.0, 1.0)
+    X[:n_labeled, 0] += 4 * y
+    return X, np.append(y, np.full(n - n_labeled, np.nan)) if is_numbers else np.append(y, [-1] * (n - n_labeled))
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_what_was_taken_without_a_comparison_is_said_once(name, no_time, recwarn):
+    model, compared, taken, given = OPEN[name]
+    X, y = table(hasattr(model, "epsilon"))
+    rows = slice(60) if name == "CG-Boost" else slice(None)
+    model.set_params(max_time=1e6).fit(X[rows], y[rows])
+    (message,) = [str(each.message) for each in recwarn if each.category is ConvergenceWarning]
+    assert message == (
+        f"Half of max_time was over before {compared} {'were' if ' and ' in compared else 'was'} compared on held-out "
+        f"rows: {taken} taken. Raise max_time, or give {given}."
+    )
+    assert model.status_.converged
+    assert len(model.cv_results_) == 0
+
+
+def test_unlabelled_rows_that_were_left_out_for_want_of_time_are_said(no_time, recwarn):
+    X, y = table(False)
+    TSVMClassifier(RBF(), C=1.0, ramp=0.4, safe=True, max_time=1e6).fit(X, y)
+    (message,) = [str(each.message) for each in recwarn if each.category is ConvergenceWarning]
+    assert message == (
+        "Half of max_time was over before the use of unlabelled rows was compared on held-out rows: unlabelled rows "
+        "were left out. Raise max_time, or set safe=False."
+    )
+
+
+@pytest.mark.parametrize("name", OPEN)
+def test_choices_in_time_are_no_reason_to_warn(name, recwarn):
+    model = OPEN[name][0]
+    X, y = table(hasattr(model, "epsilon"))
+    rows = slice(60) if name == "CG-Boost" else slice(None)
+    model.set_params(max_time=1e6).fit(X[rows], y[rows])
+    assert not [each for each in recwarn if each.category is ConvergenceWarning]
+    assert len(model.cv_results_) > 0
+
+
+def test_costs_of_several_outputs_are_listed():
+    with pytest.warns(
+        ConvergenceWarning, match=r"held-out rows: C=\[10, 0\.123\] was taken\. Raise max_time, or give C\."
+    ):
+        warn_not_compared({"C": np.array([10.0, 0.12345])})

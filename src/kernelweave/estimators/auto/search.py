@@ -33,6 +33,9 @@ TIME_SHARE = 0.9  # of the limit; the rest is for predictions
 FIT_SHARE = 1 / 3  # of the time that is left, which a candidate that can stop early may take for its first fit
 MIN_FIRST_SECONDS = 1.0  # for a fit that had no time for a model, as long as there is no other
 FOLD_SHARE = 0.5  # of the time of a fit to all labels that a fit in a fold is expected to take
+MIN_FIT_SHARE = 0.05  # of the limit; a candidate that is left less than that to stop in is not begun
+MIN_COST = 0.1  # of a candidate, up to which what is done once takes most of its time
+MAX_FREE_SHARE = 0.5  # of what a fit may take, above which it may have left something out
 MIN_SECONDS = 1e-3  # for a fit when the time is over
 MAX_MOVED = 0.1  # sum of the changes of weights by a repeat, below which they have settled
 
@@ -118,6 +121,12 @@ class Clock:
         """Seconds that the next candidate may take; None where there is no limit."""
         return None if self.limit is None else max(MIN_SECONDS, FIT_SHARE * (TIME_SHARE * self.limit - self.elapsed))
 
+    @property
+    def seconds_to_stop(self) -> float | None:
+        """Seconds after which a candidate that can stop does so; None where that is not worth it, or without limit."""
+        seconds = self.seconds_per_fit
+        return seconds if seconds is not None and seconds >= MIN_FIT_SHARE * (self.limit or 0.0) else None
+
     def seconds_for(self, n_folds: int) -> float | None:
         """Return the seconds that each fit in so many folds may take; None where there is no limit."""
         if self.limit is None:
@@ -130,15 +139,19 @@ class Clock:
 
     def note(self, cost: float, seconds: float) -> None:
         """Remember how long a candidate took."""
-        self.notes.append((max(cost, 0.1), seconds))
+        self.notes.append((cost, seconds))
 
     def expect(self, cost: float) -> float:
         """Return the seconds that a candidate of such a cost may take, from the dearest ones tried so far.
 
-        What cheap ones took is mostly not in proportion to their cost: trees to grow, code to compile.
+        What cheap ones took, and the first, is mostly not in proportion to their cost: trees to grow, code to compile.
+        As long as there are no others, a candidate is expected to take no longer than these.
         """
-        dearest = max((noted for noted, _ in self.notes), default=0.0)
-        return max((seconds / noted for noted, seconds in self.notes if 2 * noted > dearest), default=0.0) * cost
+        rates = [(noted, seconds / noted) for noted, seconds in self.notes[1:] if noted > MIN_COST]
+        if not rates:
+            return max((seconds for _, seconds in self.notes), default=0.0)
+        dearest = max(noted for noted, _ in rates)
+        return max(rate for noted, rate in rates if 2 * noted > dearest) * cost
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,33 +240,50 @@ class _Search:
         return self.repeats[0][:N_RACING_FOLDS] if self.repeats else []
 
     def start(self) -> None:
-        """Fit candidates and predict the first folds; where time is limited, cheap ones come first."""
+        """Fit candidates and predict the first folds.
+
+        Where time is limited, the cheapest that there is time for comes next: one that was passed over is tried once
+        others have shown that it takes less than expected.
+        """
         limited = self.options.max_time is not None
-        order = sorted(self.candidates, key=lambda each: each.cost) if limited else self.candidates
-        for k, each in enumerate(order):
-            expected = (1.0 + N_RACING_FOLDS * FOLD_SHARE) * self.clock.expect(each.cost)
-            if self.trials and not self.clock.allows(expected):
-                self.skipped.append(each.name)
+        waiting = sorted(self.candidates, key=lambda each: each.cost) if limited else list(self.candidates)
+        while waiting:
+            k = next((k for k, each in enumerate(waiting) if self._has_time(each)), None)
+            if k is None:
+                break
+            self._report(f"trying {waiting[k].name}", 0.5 * (1 - len(waiting) / len(self.candidates)))
+            self._try(waiting.pop(k))
+        self.skipped += [each.name for each in waiting]
+        self.is_late = self.is_late or bool(waiting)
+
+    def _has_time(self, candidate: Candidate) -> bool:
+        """Return whether a candidate is expected to be ready in time; the first one is tried in any case."""
+        expected, seconds = self.clock.expect(candidate.cost), self.clock.seconds_to_stop
+        if seconds is not None and can_stop(candidate.estimator):
+            expected = min(expected, seconds)
+        return not self.trials or self.clock.allows((1.0 + N_RACING_FOLDS * FOLD_SHARE) * expected)
+
+    def _try(self, candidate: Candidate) -> None:
+        """Fit a candidate and predict the first folds; remember why there is no trial of it, if so."""
+        started, limit = self.clock.elapsed, self.clock.seconds_per_fit
+        try:
+            trial = self._start_trial(candidate)
+            seconds = self.clock.elapsed - started
+            if limit is None or not can_stop(candidate.estimator) or seconds <= MAX_FREE_SHARE * limit:
+                self.clock.note(candidate.cost, seconds)
+            if self.clock.allows(len(self.first_folds) * FOLD_SHARE * trial.fitted.seconds):
+                trial = self._add_folds(trial, self.first_folds, None if limit is None else FOLD_SHARE * limit)
+            else:
                 self.is_late = True
-                continue
-            self._report(f"trying {each.name}", 0.5 * k / len(order))
-            started = self.clock.elapsed
-            try:
-                trial = self._start_trial(each)
-                self.clock.note(each.cost, self.clock.elapsed - started)
-                if self.clock.allows(len(self.first_folds) * FOLD_SHARE * trial.fitted.seconds):
-                    trial = self._add_folds(trial, self.first_folds)
-                else:
-                    self.is_late = True
-                self.trials.append(trial)
-            except OutOfTimeError as error:
-                self.is_late = True
-                if self.trials:
-                    self.skipped.append(each.name)
-                else:
-                    self.failures[each.name] = str(error)
-            except FAILURES as error:
-                self.failures[each.name] = str(error)
+            self.trials.append(trial)
+        except OutOfTimeError as error:
+            self.is_late = True
+            if self.trials:
+                self.skipped.append(candidate.name)
+            else:
+                self.failures[candidate.name] = str(error)
+        except FAILURES as error:
+            self.failures[candidate.name] = str(error)
 
     def start_in_parallel(self) -> None:
         """Do the same in several processes; kernels are bound once in each of them.
@@ -316,9 +346,11 @@ class _Search:
                 raise
         return start_trial(candidate, self.sample, self.seed, self.options, MIN_FIRST_SECONDS)
 
-    def _add_folds(self, trial: Trial, folds: Sequence[Fold]) -> Trial:
-        """Predict the rows of some folds; where there is not time enough, what was known of the trial stays."""
+    def _add_folds(self, trial: Trial, folds: Sequence[Fold], limit: float | None = None) -> Trial:
+        """Predict the rows of some folds, each within a limit; if there is no time, the trial stays what it was."""
         seconds = self.clock.seconds_for(len(folds))
+        if seconds is not None and limit is not None:
+            seconds = min(seconds, limit)
         try:
             return add_folds(trial, self.sample, folds, self.options, seconds)
         except OutOfTimeError:
@@ -353,6 +385,11 @@ def find_heavy(weights: np.ndarray) -> list[int]:
     equal = 1.0 / max(1, int(np.count_nonzero(weights)))
     heavy = np.flatnonzero(weights > equal)
     return (heavy if len(heavy) else np.flatnonzero(weights)).tolist()
+
+
+def can_stop(estimator: Any) -> bool:
+    """Return whether an estimator takes the limit that a search sets for it."""
+    return estimator.get_params(deep=False).get("max_time", 0.0) is None
 
 
 def start_trial(

@@ -8,9 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from ...kernels.base import ALL
 from ...kernels.defaults import given_library
 from ...parameters import BOOLEAN, COUNT, NONE, SHARE, Constraint, is_positive, one_of
+from ...solvers.deadline import Deadline
 from ...solvers.margin import MarginRows, classification_rows
+from ...solvers.result import Status
 from .base import FLOATS
 from .centers import choose_centers
 from .early_stopping import Validation
@@ -52,10 +55,8 @@ def fit_columns(
     problems: Sequence[Sequence[MarginRows]],
     options: MixtureOptions,
     validation: Validation | None = None,
-    *,
-    quiet: bool = False,
 ) -> list[MixtureFit]:
-    """Fit mixtures to problems that differ in their costs, each from the solution of the last.
+    """Fit mixtures to problems that differ in their costs, each from the solution of the last, and warn of each.
 
     Parameters
     ----------
@@ -64,15 +65,42 @@ def fit_columns(
         For each fit the margins of each output.
     options : MixtureOptions
     validation : Validation, optional
-    quiet : bool, default=False
-        Whether not to warn of fits that are not within the tolerance.
     """
     path, fits = MixturePath(columns.bound, columns.centers, options, validation), []
     for k, stated in enumerate(problems):
         path.place = (k, len(problems))
         fits.append(path.solve(stated))
-        if not quiet:
-            warn_unless_converged(fits[-1].results, options.tol, REMEDIES)
+        warn_unless_converged(fits[-1].results, options.tol, REMEDIES)
+    return fits
+
+
+def follow_path(
+    columns: BoundColumns,
+    problem: ClassProblem,
+    Cs: np.ndarray,
+    options: MixtureOptions,
+    *,
+    needs_last: bool = False,
+) -> dict[int, MixtureFit]:
+    """Fit mixtures for ascending costs, each from the solution of the last, as far as there is time; by their places.
+
+    Without ``needs_last`` the path ends where its time does. With it, the last cost is fitted in any case, and the
+    others have half of the time that is left.
+    """
+    path, fits = MixturePath(columns.bound, columns.centers, options), {}
+    is_limited = options.max_time is not None
+    early = Deadline(options.deadline.left / 2) if needs_last and is_limited else options.deadline
+    for k, C in enumerate(Cs):
+        is_needed = needs_last and k == len(Cs) - 1
+        limit = options.deadline if is_needed else early
+        if limit.is_over and not is_needed:
+            continue
+        path.options, path.place = replace(options, deadline=limit).rest, (k, len(Cs))
+        fit = path.solve(problem.margins(C, ALL))
+        if is_needed or fit.status is not Status.MAX_TIME:
+            fits[k] = fit
+        elif not needs_last:
+            break
     return fits
 
 

@@ -11,11 +11,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
 
+from ...warn import warn_caller
 from .cv_results import tabulate_scores
 
 N_FOLDS = 5
 MAX_CHOICE_ROWS = 500  # labelled rows that take part in a choice; more would cost time and hardly change it
+TIME_SHARE = 0.5  # of max_time, after which nothing more is compared, and the default is taken
 
 Folds = list[tuple[np.ndarray, np.ndarray]]
 
@@ -137,3 +140,37 @@ def _is_among_first(classes: np.ndarray, n_rows: int = 2) -> np.ndarray:
     is_first = np.empty(len(classes), dtype=bool)
     is_first[order] = places < n_rows
     return is_first
+
+
+def warn_not_compared(taken: Mapping[str, Any], *, without_unlabeled: bool = False) -> None:
+    """Warn that the time for choices was over before settings were compared.
+
+    Parameters
+    ----------
+    taken : mapping
+        What was taken for each parameter that was left open: a number, several, or words.
+    without_unlabeled : bool
+        Whether unlabelled rows were left out, since nothing says that they help.
+    """
+    compared, outcomes, remedies = list(taken), [], ["Raise max_time"]
+    if taken:
+        was = "was" if len(taken) == 1 else "were"
+        outcomes.append(f"{' and '.join(_write_setting(*each) for each in taken.items())} {was} taken")
+        remedies.append(f"give {' and '.join(taken)}")
+    if without_unlabeled:
+        compared.append("the use of unlabelled rows")
+        outcomes.append("unlabelled rows were left out")
+        remedies.append("set safe=False")
+    warn_caller(
+        f"Half of max_time was over before {' and '.join(compared)} {'was' if len(compared) == 1 else 'were'} compared "
+        f"on held-out rows: {', '.join(outcomes)}. {', or '.join(remedies)}.",
+        ConvergenceWarning,
+    )
+
+
+def _write_setting(name: str, value: Any) -> str:
+    """Return a parameter and its value, or what is said of it in words."""
+    if isinstance(value, str):
+        return value
+    numbers = [f"{each:.3g}" for each in np.ravel(value)]  # one for each output
+    return f"{name}={numbers[0] if len(set(numbers)) == 1 else '[' + ', '.join(numbers) + ']'}"

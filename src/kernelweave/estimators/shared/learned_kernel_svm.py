@@ -28,7 +28,7 @@ from ...solvers.result import Certificate, Status
 from .base import random_generator
 from .base_kernels import BaseKernels, KernelDesign, bind_base_kernels, bind_to_partitions
 from .composite import composite_expansion, duals_by_row
-from .fold_choice import N_FOLDS, Folds, clearly_better, split_labeled, tabulate_losses
+from .fold_choice import N_FOLDS, TIME_SHARE, Folds, clearly_better, split_labeled, tabulate_losses, warn_not_compared
 from .kernel_alignment import KernelFit, LearnedKernel, learn_kernel, mean_diagonals, summarize_kernel
 from .machine import REMEDIES, train_with_equal_weights
 from .outcome import summarize, warn_unless_converged
@@ -41,7 +41,6 @@ from .stacked_kernels import MIN_VARIATION
 from .target import Target
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # what folds choose from; of equals the first
-TIME_SHARE = 0.5  # of max_time, after which nothing more is compared, and the first learner and cost are taken
 MIN_LABELS_A_CLASS = 3  # labelled rows of a class, below which nothing is held out
 EPS = float(np.finfo(float).eps)
 
@@ -95,11 +94,15 @@ class Machine:
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A learner, by its place among the candidates, and a cost; what folds say of all of them."""
+    """A learner, by its place among the candidates, and a cost; what folds say of all of them.
+
+    ``not_compared`` is what was taken where there was no time for that.
+    """
 
     place: int
     C: Any
     cv_results: dict[str, Any]
+    not_compared: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -175,6 +178,8 @@ def fit_learned_machine(
     x[target.rows] = machine.coef
     duals, outcome = duals_by_row(x, sample), summarize([machine.result])
     warn_unless_converged([machine.result], options.tol, REMEDIES)
+    if choice.not_compared:
+        warn_not_compared(choice.not_compared)
     return LearnedMachineFit(
         expansion=expansion,
         intercept=machine.intercept,
@@ -236,7 +241,8 @@ def choose(
     try:
         return _choose_by_folds(designs, bound, target, problem, options, costs, folds)
     except OutOfTimeError:
-        return Choice(0, costs[0], {})
+        taken = {"C": costs[0]} if len(costs) > 1 else {}
+        return Choice(0, costs[0], {}, taken | ({"learner": "the first learner"} if len(designs) > 1 else {}))
 
 
 def _choose_by_folds(

@@ -16,7 +16,7 @@ import numpy as np
 from ...kernels.bound_library import BoundLibrary
 from ...solvers.deadline import OutOfTimeError
 from ...solvers.machines.kernel_stack import KernelStack
-from .fold_choice import Folds, choose_candidate, split_labeled, tabulate_losses
+from .fold_choice import TIME_SHARE, Folds, choose_candidate, split_labeled, tabulate_losses, warn_not_compared
 from .machine import MachineFit, MachineOptions, fit_machine, inverse_costs, learn_weights, stack_labeled
 from .problems import ClassProblem, NumberProblem
 from .sample import Sample
@@ -24,7 +24,6 @@ from .stacked_kernels import StackedKernels
 
 GRID_C = (10.0, 1.0, 100.0, 0.1)  # the first is the default
 N_REPEATS = 3  # of the folds: one pass is noisy, and choosing by three was better on 24 tables of 20 to 100 labels
-TIME_SHARE = 0.5  # of max_time, after which nothing more is compared, and the default is taken
 FOLD_TOL = 1e-2  # relative gap of the machines that are compared
 
 
@@ -83,7 +82,20 @@ def fit_chosen_machine(
         cv_results = tabulate_losses(named, losses, problem.weight, folds, problem.perfect_score)
     fixed, cost = replace(options, weighting=setting.weighting), setting.C
     machine = fit_machine(bound, sample, stacked, problem, fixed, cost, squared=squared)
+    if folds and losses is None:
+        warn_not_compared(_find_open(settings))
     return ChosenMachine(machine, setting.weighting, cv_results)
+
+
+def _find_open(settings: Sequence[MachineSetting]) -> dict[str, Any]:
+    """Return what the first setting has for each parameter in which settings differ."""
+    first = settings[0]
+    taken: dict[str, Any] = {}
+    if any(each.C != first.C for each in settings):
+        taken["C"] = first.C
+    if any(each.weighting != first.weighting for each in settings):
+        taken["weighting"] = f"weighting={first.weighting}"
+    return taken
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +143,9 @@ def fit_one_kernel(
         candidates = [{**name, "C": each.C} for name in named for each in settings]
         cv_results = tabulate_losses(candidates, losses, problem.weight, folds, problem.perfect_score)
     machine = fit_machine(bound.select([place]), sample, single[place], problem, options, setting.C)
+    if folds and not cv_results:
+        taken = dict(named[0]) if len(named) > 1 else {}
+        warn_not_compared(taken | _find_open(settings))
     return ChosenKernel(machine, place, cv_results)
 
 

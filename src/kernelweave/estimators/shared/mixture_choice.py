@@ -17,7 +17,15 @@ from ...kernels.bound_library import BoundLibrary
 from ...kernels.partitioned import PartitionedLibrary
 from ...parameters import POSITIVE, one_of
 from ...solvers.columns.masters import Master
-from .fold_choice import Folds, choose_candidate, clearly_better, split_labeled, tabulate_losses
+from .fold_choice import (
+    TIME_SHARE,
+    Folds,
+    choose_candidate,
+    clearly_better,
+    split_labeled,
+    tabulate_losses,
+    warn_not_compared,
+)
 from .formulation import Penalty
 from .mixture import BoundColumns, MixtureOptions, MixturePath
 from .problems import ClassProblem, NumberProblem
@@ -32,7 +40,6 @@ MIN_CHOICE_ROWS = 40  # labelled rows, below which folds were no better than the
 SEED = 0
 FOLD_TOL = 1e-3  # relative gap of the mixtures that are compared
 MAX_CHOICE_CENTERS = 2000  # rows, the labelled ones among them, whose columns compete in a choice
-TIME_SHARE = 0.5  # of the time that a fit may take, for the choice
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,6 +83,7 @@ def choose_cost(
     columns = _draw_columns(columns, rows, options.cache_size)
     losses = _held_out_losses(columns, problem, cost_unit(penalty, problem) * np.array(grid), default, folds, options)
     if len(losses) <= default:  # the time was over
+        warn_not_compared({"C": costs[default]})
         return CostChoice(float(costs[default]), {})
     chosen = choose_candidate(losses, default)
     if options.verbose:

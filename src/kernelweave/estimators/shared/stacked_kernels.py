@@ -160,3 +160,14 @@ def _read_values(kernel: BoundKernel, rows: np.ndarray | None) -> tuple[np.ndarr
 def _find_means(kernel: BoundKernel, share: np.ndarray, _: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return the diagonal of a kernel, and its weighted mean over the rows at each row."""
     return kernel.diag().astype(np.float64, copy=False), kernel.products(share[:, None])[:, 0]
+
+
+def multiply_mean(stacked: StackedKernels, rows: np.ndarray, columns: np.ndarray, coef: np.ndarray) -> np.ndarray:
+    """Return the mean of the scaled kernels at some rows and columns, times coefficients of the columns."""
+    total = np.zeros((len(rows), coef.shape[1]))
+    for member, scale in zip(stacked.members, stacked.scales, strict=True):
+        if isinstance(member, Factor):
+            total += member.Z[rows] @ (member.Z[columns].T @ coef) / scale
+        elif isinstance(member, np.ndarray):
+            total += member[np.ix_(rows, columns)] @ coef / scale
+    return total / len(stacked.members)

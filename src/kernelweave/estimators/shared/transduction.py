@@ -18,14 +18,23 @@ from ...kernels.expansion import KernelExpansion
 from ...labels import Partition
 from ...parameters import BOOLEAN, NON_NEGATIVE, NONE, POSITIVE, READ_LATER, WHOLE, Constraint, is_nonnegative, one_of
 from ...solvers.deadline import OutOfTimeError
-from ...solvers.machines.kernel_stack import Factor, KernelStack
+from ...solvers.machines.kernel_stack import KernelStack
 from ...solvers.machines.kernel_weights import WeightsResult, solve_kernel_weights
 from ...solvers.machines.transduction import TransductionResult, TransductiveMachine, solve_transduction
 from ...solvers.margin import DualProblem
 from ...solvers.result import FitState, Status
 from ...warn import warn_caller
 from .composite import composite_expansion, require_definite
-from .fold_choice import N_FOLDS, Folds, choose_candidate, clearly_better, split_labeled, tabulate_losses
+from .fold_choice import (
+    N_FOLDS,
+    TIME_SHARE,
+    Folds,
+    choose_candidate,
+    clearly_better,
+    split_labeled,
+    tabulate_losses,
+    warn_not_compared,
+)
 from .in_sample import outputs_at_given, outputs_at_rows
 from .machine import (
     MACHINE_CONSTRAINTS,
@@ -35,14 +44,13 @@ from .machine import (
     assemble_machine,
     train_with_equal_weights,
 )
-from .machine_choice import TIME_SHARE
 from .memory import require_stack_memory
 from .outcome import summarize, warn_unless_converged
 from .outputs import choose_classes, transduce_classes
 from .progress import Hook, follow_fit
 from .sample import Sample, class_weights
 from .share_estimate import ShareEstimate, estimate_shares
-from .stacked_kernels import StackedKernels, stack_kernels
+from .stacked_kernels import StackedKernels, multiply_mean, stack_kernels
 
 STAGES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)  # of the cost of unlabelled rows, where it is annealed
 DEFAULT_C, DEFAULT_RAMP = 10.0, 0.4
@@ -145,8 +153,10 @@ def fit_transduction(
     folds = partial(class_folds, known, int(rng.integers(2**31)))
     warn_without_folds(known, options)
     compare = partial(train_machines, stacked, sample.weight, replace(options, machine=machine.part(TIME_SHARE)))
-    setting, cv_results = choose_setting(compare, known, folds, options)
-    supervised = options.safe and known.n_unlabeled > 0 and not unlabeled_rows_help(compare, known, folds(), setting)
+    setting, cv_results, not_compared = choose_setting(compare, known, folds, options)
+    is_tested = options.safe and known.n_unlabeled > 0
+    helps = unlabeled_rows_help(compare, known, folds(), setting) if is_tested else True
+    supervised = not helps
     if is_balanced(known, options) and options.shares is None:
         warn_of_other_shares(estimate_unlabeled_shares(stacked, sample.weight, known, setting), known, options)
     starts = rng.exponential(size=(options.n_restarts, known.n_labeled))
@@ -163,6 +173,8 @@ def fit_transduction(
     stack = KernelStack(stacked.members, stacked.scales)
     require_definite(machine.owner, weights, stack, bound, stacked.rounding)
     warn_unless_converged(results, machine.tol, machine.remedies)
+    if not_compared or helps is None:
+        warn_not_compared(not_compared, without_unlabeled=helps is None)
     outcome = summarize(results)
     if supervised and outcome.status.converged:
         outcome = replace(outcome, status=Status.SUPERVISED)
@@ -189,37 +201,38 @@ def require_time(machine: MachineOptions, known: Partition) -> None:
 
 def choose_setting(
     train: Train, known: Partition, folds: Callable[[], Folds], options: TransductionOptions
-) -> tuple[Setting, dict[str, Any]]:
-    """Return the setting, as given or by cross-validation of labelled rows, and what was compared for it."""
+) -> tuple[Setting, dict[str, Any], dict[str, float]]:
+    """Return the setting, as given or by cross-validation; what was compared; what was taken for want of time."""
     costs = GRID_C if isinstance(options.C, str) else (float(options.C),)
     ends = GRID_RAMP if isinstance(options.ramp, str) else (float(options.ramp),)
     fixed = options.C_unlabeled
     candidates = [Setting(C, C if fixed is None else float(fixed), ramp) for C in costs for ramp in ends]
     if len(candidates) == 1:
-        return candidates[0], {}
+        return candidates[0], {}, {}
     C, ramp = DEFAULT_C if len(costs) > 1 else costs[0], DEFAULT_RAMP if len(ends) > 1 else ends[0]
     default = next(k for k, candidate in enumerate(candidates) if (candidate.C, candidate.ramp) == (C, ramp))
     pairs = folds()
     if not pairs:
-        return candidates[default], {}
+        return candidates[default], {}, {}
     try:
         wrong = np.array([held_out_errors(train, known, pairs, candidate) for candidate in candidates], dtype=float)
     except OutOfTimeError:
-        return candidates[default], {}
+        taken = {name: value for name, value, all_ in (("C", C, costs), ("ramp", ramp, ends)) if len(all_) > 1}
+        return candidates[default], {}, taken
     losses = np.hstack([wrong[:, held] for _, held in pairs])
     compared = tabulate_losses([asdict(c) for c in candidates], losses, np.ones(known.n_labeled), pairs, 1.0)
-    return candidates[choose_candidate(losses, default)], compared
+    return candidates[choose_candidate(losses, default)], compared, {}
 
 
-def unlabeled_rows_help(train: Train, known: Partition, folds: Folds, setting: Setting) -> bool:
-    """Return whether the transductive machine is better on the labelled folds; without folds that is not known."""
+def unlabeled_rows_help(train: Train, known: Partition, folds: Folds, setting: Setting) -> bool | None:
+    """Return whether the transductive machine is better on the labelled folds; None if there was no time for them."""
     if not folds:
         return False
     try:
         supervised = held_out_errors(train, known, folds, setting, supervised=True)
         return clearly_better(held_out_errors(train, known, folds, setting), supervised, MIN_GAIN)
     except OutOfTimeError:
-        return False
+        return None
 
 
 def class_folds(known: Partition, seed: int) -> Folds:
@@ -258,6 +271,8 @@ def held_out_errors(
         labeled = known.labeled[kept]
         fold = Partition(labeled, np.setdiff1d(rows, labeled), known.classes, known.codes[kept])
         results = train(fold, setting, supervised=supervised)
+        if any(result.status is Status.MAX_TIME for result in results):
+            raise OutOfTimeError("The time was over before settings were compared.")
         values = np.column_stack([result.point.values for result in results])
         wrong[held] = choose_classes(values[known.labeled[held]]) != known.codes[held]
     return wrong
@@ -292,17 +307,6 @@ def estimate_unlabeled_shares(
         weight[known.unlabeled],
         1.0 / setting.C,
     )
-
-
-def multiply_mean(stacked: StackedKernels, rows: np.ndarray, columns: np.ndarray, coef: np.ndarray) -> np.ndarray:
-    """Return the mean of the scaled kernels at some rows and columns, times coefficients of the columns."""
-    total = np.zeros((len(rows), coef.shape[1]))
-    for member, scale in zip(stacked.members, stacked.scales, strict=True):
-        if isinstance(member, Factor):
-            total += member.Z[rows] @ (member.Z[columns].T @ coef) / scale
-        elif isinstance(member, np.ndarray):
-            total += member[np.ix_(rows, columns)] @ coef / scale
-    return total / len(stacked.members)
 
 
 def warn_of_other_shares(estimate: ShareEstimate, known: Partition, options: TransductionOptions) -> None:
