@@ -42,8 +42,8 @@ MAX_TIE = 1e-9  # of the largest eigenvalue: eigenvalues that differ by less are
 MIN_EIGENVALUE = 1e-12  # of the largest eigenvalue: directions below are rounding
 REMEDIES = {
     Status.MAX_TIME: TIME_REMEDY,
-    Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
-    Status.PRECISION: "Raise the ridge or tol, or accept the certified gap.",
+    Status.MAX_ITER: "Raise max_iter",
+    Status.PRECISION: "Raise the ridge",
 }
 
 

@@ -55,10 +55,10 @@ PROGRESS_CONSTRAINTS = {"callback": CALLBACK} | LIMIT_CONSTRAINTS
 MAX_DIRECT_ROWS = 20_000  # labelled rows, up to which kernels are taken as they are
 REMEDIES = {
     Status.MAX_TIME: TIME_REMEDY,
-    Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
-    Status.PRECISION: "Lower C or raise tol, or accept the certified gap.",
+    Status.MAX_ITER: "Raise max_iter",
+    Status.PRECISION: "Lower C",
 }
-OTHER_SOLVER = 'Use solver="newton", raise tol, or accept the certified gap.'  # where another was asked for
+OTHER_SOLVER = 'Use solver="newton"'  # where another was asked for
 TINY = float(np.finfo(float).tiny)
 
 
