@@ -15,7 +15,7 @@ from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions
 from .shared.machine_choice import fit_one_kernel
 from .shared.memory import require_machine_memory
 from .shared.outputs import KernelClassifier, transduce_classes
-from .shared.problems import class_problem
+from .shared.problems import class_problem, naming_large_numbers
 from .shared.progress import LIMIT_CONSTRAINTS
 from .shared.sample import bind, read_sample
 
@@ -213,7 +213,8 @@ class LapSVMClassifier(KernelClassifier):
             by_features=True,
         )
         problem, bound = class_problem(sample, self.class_weight), bind(library, sample, rng)
-        fit = fit_one_kernel(bound, sample, problem, options, self.C, ratios, rng)
+        with naming_large_numbers(options.owner, sample):
+            fit = fit_one_kernel(bound, sample, problem, options, self.C, ratios, rng)
         chosen = bound.select([fit.place])
         return self._keep(
             sample,

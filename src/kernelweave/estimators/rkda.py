@@ -29,6 +29,7 @@ from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discr
 from .shared.in_sample import outputs_at_given
 from .shared.memory import require_machine_memory
 from .shared.outputs import KernelClassifier, transduce_classes
+from .shared.problems import naming_large_numbers
 from .shared.progress import LIMIT_CONSTRAINTS
 from .shared.sample import bind, read_sample
 
@@ -256,7 +257,8 @@ class RKDAClassifier(LazyTransformer, KernelClassifier):
             options.owner, library, sample, n_rows, options.dtype, "n_landmarks=200", by_features=True
         )
         bound = bind(library, sample, self._rng())
-        fit = fit_discriminant(bound, sample, options)
+        with naming_large_numbers(options.owner, sample):
+            fit = fit_discriminant(bound, sample, options)
         values = fit.centers.decide(outputs_at_given(fit.expansion, bound, sample))
         return self._keep(
             sample,

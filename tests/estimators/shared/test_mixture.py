@@ -206,6 +206,8 @@ def test_steps_are_rounds_only_where_the_whole_course_is_wanted():
     assert stopped.score(X, y) > 0.9
 
 
-@pytest.mark.parametrize(("seconds", "text"), [(0.0123, "0.012"), (2.0, "2"), (99.4, "99"), (99.96, "100"), (213, "210")])
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0123, "0.012"), (2.0, "2"), (99.4, "99"), (99.96, "100"), (213, "210")]
+)
 def test_seconds_of_a_pass_are_written_without_exponents(seconds, text):
     assert _describe_seconds(seconds) == text
