@@ -11,7 +11,7 @@ from ..labels import partition
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
 from ..solvers.deadline import Deadline
 from .shared.in_sample import outputs_at_given
-from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions
+from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions, announce_folds
 from .shared.machine_choice import fit_one_kernel
 from .shared.memory import require_machine_memory
 from .shared.outputs import KernelClassifier, transduce_classes
@@ -213,6 +213,7 @@ class LapSVMClassifier(KernelClassifier):
             by_features=True,
         )
         problem, bound = class_problem(sample, self.class_weight), bind(library, sample, rng)
+        announce_folds(options, self.C, 1, sample.partition.n_labeled, self.ratio)
         with naming_large_numbers(options.owner, sample):
             fit = fit_one_kernel(bound, sample, problem, options, self.C, ratios, rng)
         chosen = bound.select([fit.place])

@@ -16,6 +16,7 @@ from .shared.machine import (
     PROGRESS_CONSTRAINTS,
     WEIGHTS_CONSTRAINTS,
     MachineOptions,
+    announce_folds,
     bind_machine,
 )
 from .shared.machine_choice import fit_chosen_machine
@@ -282,6 +283,7 @@ class MKLClassifier(KernelClassifier):
         )
         bound, known = keep_labeled(everywhere, sample)
         problem = class_problem(known, self.class_weight)
+        announce_folds(options, self.C, len(bound.kernels), known.n_rows)
         with naming_large_numbers(options.owner, sample):
             fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
         return self._keep(
@@ -473,6 +475,7 @@ class MKLRegressor(KernelRegressor):
         problem = number_problem(known, self.epsilon)
         if squared:
             problem.require_squares(options.owner)
+        announce_folds(options, self.C, len(bound.kernels), known.n_rows)
         with naming_large_numbers(options.owner, sample):
             fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
         transduction = transduce_numbers(outputs_at_given(fit.machine.expansion, everywhere, sample), sample)

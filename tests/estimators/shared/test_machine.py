@@ -14,6 +14,7 @@ from kernelweave import (
     RBF,
     FromCallable,
     KernelLibrary,
+    LapSVMClassifier,
     Linear,
     MKLClassifier,
     Polynomial,
@@ -393,3 +394,16 @@ def test_a_combination_that_is_indefinite_is_refused_though_no_step_met_it(kerne
     value = X[:, 0] + 0.5 * X[:, 1] ** 2 + 0.3 * rng.normal(size=60)
     with pytest.raises(ValueError, match="The combined kernel is not positive semi-definite"):
         learned_classifier(kernels, **parameters).fit(X, value > np.median(value))
+
+
+def test_what_takes_long_before_the_first_step_is_announced(capsys):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    y = (X[:, 0] > 0).astype(int)
+    MKLClassifier([RBF(), Linear()], verbose=1).fit(X, y)
+    LapSVMClassifier(RBF(), ratio=1.0, verbose=1).fit(X, y)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == [
+        "MKLClassifier: 2 kernels on 40 rows",
+        "MKLClassifier: folds of 40 labelled rows choose C and the weighting of the kernels",
+    ]
+    assert not any("LapSVMClassifier: folds" in line for line in lines)

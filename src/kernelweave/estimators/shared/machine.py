@@ -22,6 +22,7 @@ from ...kernels.defaults import given_library, landmark_library
 from ...kernels.expansion import KernelExpansion
 from ...kernels.library import KernelLibrary
 from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, one_of
+from ...short_text import count_of
 from ...solvers.deadline import NO_DEADLINE, Deadline
 from ...solvers.machines.kernel_stack import MAX_DENSE_POINTS, Diagonal, KernelStack
 from ...solvers.machines.kernel_weights import METHODS, WeightsResult, solve_kernel_weights
@@ -32,7 +33,7 @@ from .composite import composite_expansion, duals_by_row, require_definite, weig
 from .memory import fits_machine, recipe_rank, require_machine_memory, require_stack_memory, stack_bytes
 from .outcome import TIME_REMEDY, Outcome, summarize, warn_unless_converged
 from .problems import ClassProblem, NumberProblem
-from .progress import LIMIT_CONSTRAINTS, Hook, follow_fit, number_problem
+from .progress import LIMIT_CONSTRAINTS, Hook, announce, follow_fit, number_problem
 from .records import NamedNumbers, Records
 from .sample import Sample, bind
 from .stacked_kernels import StackedKernels, stack_kernels
@@ -156,6 +157,8 @@ def bind_machine(
         As features want them.
     """
     library, options = _machine_library(given_library(kernels, sample.X), n_landmarks, sample, options)
+    if options.verbose:
+        announce(f"{options.owner}: {count_of(len(library.entries), 'kernel')} on {sample.n_rows:,} rows")
     n_labeled = sample.partition.n_labeled
     require_machine_memory(
         options.owner, library, sample, n_labeled, options.dtype, options.memory_advice, by_features=by_features
@@ -185,6 +188,15 @@ def _fit_as_they_are(library: KernelLibrary, sample: Sample, options: MachineOpt
         return True  # features would be no smaller, or are there already
     n_bytes = stack_bytes(n_labeled, ranks, options.dtype, by_features=False)
     return n_labeled <= MAX_DIRECT_ROWS and fits_machine(n_bytes)
+
+
+def announce_folds(options: MachineOptions, C: Any, n_kernels: int, n_labeled: int, ratio: Any = None) -> None:
+    """Print what folds will compare before a machine is trained, if anything and if progress is shown."""
+    weighting = "the weighting of the kernels" if options.weighting == "auto" and n_kernels > 1 else ""
+    choices = [name for name, value in (("C", C), ("ratio", ratio)) if isinstance(value, str) and value == "cv"]
+    choices += [weighting] if weighting else []
+    if options.verbose and choices:
+        announce(f"{options.owner}: folds of {n_labeled:,} labelled rows choose {' and '.join(choices)}")
 
 
 def stack_labeled(
