@@ -30,7 +30,16 @@ from ...solvers.machines.weighted_svm import WeightedSVM
 from ...solvers.margin import DualProblem, MarginRows
 from ...solvers.result import Certificate, FitState, Status
 from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
-from .memory import fits_machine, recipe_rank, require_machine_memory, require_stack_memory, stack_bytes
+from .memory import (
+    fewer_kernels,
+    fits_machine,
+    fits_now,
+    mixture_bytes,
+    recipe_rank,
+    require_machine_memory,
+    require_stack_memory,
+    stack_bytes,
+)
 from .outcome import TIME_REMEDY, Outcome, summarize, warn_unless_converged
 from .problems import ClassProblem, NumberProblem
 from .progress import LIMIT_CONSTRAINTS, Hook, announce, follow_fit, number_problem
@@ -53,6 +62,7 @@ WEIGHTS_CONSTRAINTS = {
     "solver": one_of(*METHODS),
 }
 PROGRESS_CONSTRAINTS = {"callback": CALLBACK} | LIMIT_CONSTRAINTS
+FEW_COLUMNS = {"max_columns": 100, "cache_size": 0}  # of the mixtures that are advised where memory is short
 MAX_DIRECT_ROWS = 20_000  # labelled rows, up to which kernels are taken as they are
 REMEDIES = {
     Status.MAX_TIME: TIME_REMEDY,
@@ -85,7 +95,7 @@ class MachineOptions:
     max_time: float | None = None
     n_jobs: int | None = None
     deadline: Deadline = NO_DEADLINE
-    memory_advice: str = "n_landmarks=200, or CGBoostClassifier and CGBoostRegressor, which read kernels by blocks"
+    memory_advice: str = "CGBoostClassifier or CGBoostRegressor with max_columns=100 and cache_size=0"
     scope: str = ""
 
     def __post_init__(self) -> None:
@@ -156,12 +166,20 @@ def bind_machine(
     options : MachineOptions
         As features want them.
     """
-    library, options = _machine_library(given_library(kernels, sample.X), n_landmarks, sample, options)
+    given = given_library(kernels, sample.X)
+    library, options = _machine_library(given, n_landmarks, sample, options)
     if options.verbose:
         announce(f"{options.owner}: {count_of(len(library.entries), 'kernel')} on {sample.n_rows:,} rows")
     n_labeled = sample.partition.n_labeled
     require_machine_memory(
-        options.owner, library, sample, n_labeled, options.dtype, options.memory_advice, by_features=by_features
+        options.owner,
+        library,
+        sample,
+        n_labeled,
+        options.dtype,
+        options.memory_advice if fits_now(mixture_bytes(given, sample, FEW_COLUMNS)) else "",
+        by_features=by_features,
+        smaller=[*fewer_kernels(library), ("n_landmarks=200", landmark_library(given, 200))],
     )
     return bind(library, sample, rng), library, options
 
