@@ -84,6 +84,17 @@ def cut_text(text: str, length: int = MAX_LENGTH) -> str:
     return f"{line[: length - tail - 3]} … {line[-tail:]}"
 
 
+def count_of(n: int, noun: str) -> str:
+    """Return a number of things in words.
+
+    Examples
+    --------
+    >>> count_of(1, "kernel"), count_of(30000, "kernel")
+    ('1 kernel', '30,000 kernels')
+    """
+    return f"{n:,} {noun}{'s' * (n != 1)}"
+
+
 def format_number(value: float, digits: int = 4, sign: bool = False) -> str:
     """Return a number rounded to so many digits, without an exponent where it is large but not huge; – for NaN.
 

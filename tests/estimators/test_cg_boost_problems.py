@@ -163,7 +163,9 @@ def test_class_weights_are_factors_on_the_costs(penalty):
 @pytest.mark.parametrize("penalty", ["l1", "l2"])
 @pytest.mark.parametrize("stop, status", [({"max_columns": 1}, "MAX_COLUMNS"), ({"max_time": 1e-9}, "MAX_TIME")])
 def test_a_fit_that_stops_early_warns_and_has_an_honest_certificate(task, form, penalty, stop, status):
-    with pytest.warns(ConvergenceWarning, match=r"Stopped at max_.* Certified relative gap: .* tolerance: 1.00e-07"):
+    with pytest.warns(
+        ConvergenceWarning, match=r"Stopped at max_.* (relative gap: \S+|No useful bound .*), tolerance: 1.00e-07"
+    ):
         model, rows, K = fitted(task, 5, penalty=penalty, tol=1e-7, **stop, **form)
     best = optimum(task, penalty, K, rows, form)
     assert model.status_ is Status[status]

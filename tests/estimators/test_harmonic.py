@@ -319,3 +319,15 @@ def test_more_rows_than_fit_the_memory_are_refused(monkeypatch):
         HarmonicClassifier(kernel=RBF()).fit(X0, Y0)
     with pytest.raises(MemoryError, match=r"joins 80 rows with 5 neighbours each, .* fewer rows or a smaller n_neigh"):
         HarmonicClassifier().fit(X0, Y0)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("Model", [HarmonicRegressor, HarmonicClassifier])
+def test_a_column_whose_squares_overflow_counts_as_any_other(Model):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    X[:, 0] *= 1e200
+    marker = np.nan if Model is HarmonicRegressor else -1
+    y = np.where(np.arange(60) < 20, X[:, 1] if Model is HarmonicRegressor else X[:, 1] > 0, marker)
+    model, same = Model().fit(X, y), Model().fit(X * [1e-200, 1.0, 1.0], y)
+    assert np.isfinite(model.predict(X) if Model is HarmonicRegressor else model.predict_proba(X)).all()
+    np.testing.assert_allclose(model.harmonic_, same.harmonic_, atol=1e-5)  # both within tol

@@ -122,3 +122,18 @@ def test_outliers_in_the_training_rows_do_no_harm():
 @parametrize_with_checks([BlockScaler(), ColumnScaler(), PowerScaler()])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("size", [2.0**500, 2.0**700, 2.0**1000])
+@pytest.mark.parametrize("make", [ColumnScaler, BlockScaler, PowerScaler])
+def test_columns_whose_squares_overflow_are_scaled_as_small_ones(make, size):
+    X = np.random.default_rng(0).normal(size=(60, 3))
+    np.testing.assert_allclose(make().fit_transform(size * X), make().fit_transform(X), rtol=1e-9)
+
+
+@pytest.mark.parametrize("make", [ColumnScaler, BlockScaler])
+def test_columns_whose_differences_overflow_are_refused(make):
+    X = np.array([[0.0, 1.5e308], [1.0, -1.5e308], [2.0, 1.0]])
+    with pytest.raises(ValueError, match=r"Column 1 of X .* up to 1\.5e\+308 .*Divide it by a power of ten\."):
+        make().fit(X)

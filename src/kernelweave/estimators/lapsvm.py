@@ -2,6 +2,7 @@ r"""The support vector machine on a kernel that follows the manifold of labelled
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Self
 
 from ..kernels.defaults import given_kernel, neighbor_metric
@@ -11,14 +12,15 @@ from ..labels import partition
 from ..parameters import COUNT, LANDMARKS, NON_NEGATIVE, POSITIVE, READ_LATER, one_of, read_options
 from ..solvers.deadline import Deadline
 from .shared.in_sample import outputs_at_given
-from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions
+from .shared.machine import MACHINE_CONSTRAINTS, PRECISION, MachineOptions, announce_folds
 from .shared.machine_choice import fit_one_kernel
 from .shared.memory import require_machine_memory
 from .shared.outputs import KernelClassifier, transduce_classes
-from .shared.problems import class_problem
+from .shared.problems import class_problem, naming_large_numbers
 from .shared.progress import LIMIT_CONSTRAINTS
 from .shared.sample import bind, read_sample
 
+MEMORY_ADVICE = "one of HarmonicClassifier, RKDAClassifier and SSMKClassifier"
 RATIOS = (100.0, 10.0, 0.0)  # that folds choose from; the first unless another one is clearly better
 
 
@@ -198,7 +200,7 @@ class LapSVMClassifier(KernelClassifier):
             self._parameters(),
             owner=type(self).__name__,
             deadline=Deadline(self.max_time),
-            memory_advice="SSMKClassifier, which reads kernels by blocks",
+            memory_advice=MEMORY_ADVICE,
         )
         sample = read_sample(self._read_rows(X, PRECISION), partition(y, unlabeled=self.unlabeled), sample_weight)
         library, rng = self._make_library(sample.X), self._rng()
@@ -209,11 +211,14 @@ class LapSVMClassifier(KernelClassifier):
             sample,
             sample.partition.n_labeled,
             options.dtype,
-            "n_landmarks=100",
+            MEMORY_ADVICE,
             by_features=True,
+            smaller=smaller_libraries(library),
         )
         problem, bound = class_problem(sample, self.class_weight), bind(library, sample, rng)
-        fit = fit_one_kernel(bound, sample, problem, options, self.C, ratios, rng)
+        announce_folds(options, self.C, 1, sample.partition.n_labeled, self.ratio)
+        with naming_large_numbers(options.owner, sample):
+            fit = fit_one_kernel(bound, sample, problem, options, self.C, ratios, rng)
         chosen = bound.select([fit.place])
         return self._keep(
             sample,
@@ -241,3 +246,13 @@ class LapSVMClassifier(KernelClassifier):
     def _allows_missing(self) -> bool:
         # the neighbour graph may need what the kernel does without
         return self.kernel is not None and self._make_library(None).allows_missing
+
+
+def smaller_libraries(library: KernelLibrary) -> Iterator[tuple[str, KernelLibrary]]:
+    """Give libraries that take less memory, each with the parameters that name it."""
+    recipes = [entry.kernel for entry in library.entries]
+    fewer = [recipe.replace(n_landmarks=100) for recipe in recipes]
+    yield "n_landmarks=100", KernelLibrary(fewer)
+    if len(recipes) > 1:
+        yield "ratio=100", KernelLibrary(recipes[:1])
+        yield "ratio=100 with n_landmarks=100", KernelLibrary(fewer[:1])

@@ -19,7 +19,7 @@ from .shared.in_sample import transduce
 from .shared.learned_kernel_svm import LearnedMachineOptions, fit_learned_machine
 from .shared.outputs import KernelClassifier, KernelRegressor
 from .shared.partitioned import LabelRule, bring_to_memory
-from .shared.problems import EPSILON, class_problem, number_problem
+from .shared.problems import EPSILON, class_problem, naming_large_numbers, number_problem
 from .shared.progress import LIMIT_CONSTRAINTS
 from .shared.target import Target, read_target
 
@@ -177,7 +177,8 @@ class LearnedKernelClassifier(KernelClassifier):
         learners = copy_learners(options.owner, self.learner, seen, target)
         problem = class_problem(sample, self.class_weight)
         designs = [learner.design() for learner in learners]
-        fit = fit_learned_machine(designs, sample, target, problem, options, self._rng(), partitions)
+        with naming_large_numbers(options.owner, sample):
+            fit = fit_learned_machine(designs, sample, target, problem, options, self._rng(), partitions)
         return self._keep(
             sample,
             fit.kernel.library,
@@ -305,7 +306,8 @@ class LearnedKernelRegressor(KernelRegressor):
         learners = copy_learners(options.owner, self.learner, seen, target)
         problem = number_problem(sample, self.epsilon)
         designs = [learner.design() for learner in learners]
-        fit = fit_learned_machine(designs, sample, target, problem, options, self._rng(), partitions)
+        with naming_large_numbers(options.owner, sample):
+            fit = fit_learned_machine(designs, sample, target, problem, options, self._rng(), partitions)
         return self._keep(
             sample,
             fit.kernel.library,

@@ -16,6 +16,7 @@ from .shared.machine import (
     PROGRESS_CONSTRAINTS,
     WEIGHTS_CONSTRAINTS,
     MachineOptions,
+    announce_folds,
     bind_machine,
 )
 from .shared.machine_choice import fit_chosen_machine
@@ -27,7 +28,7 @@ from .shared.outputs import (
     transduce_classes,
     transduce_numbers,
 )
-from .shared.problems import EPSILON, class_problem, number_problem
+from .shared.problems import EPSILON, class_problem, naming_large_numbers, number_problem
 from .shared.sample import keep_labeled, read_sample
 
 MKL_CONSTRAINTS = (
@@ -282,7 +283,9 @@ class MKLClassifier(KernelClassifier):
         )
         bound, known = keep_labeled(everywhere, sample)
         problem = class_problem(known, self.class_weight)
-        fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
+        announce_folds(options, self.C, len(bound.kernels), known.n_rows)
+        with naming_large_numbers(options.owner, sample):
+            fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
         return self._keep(
             sample,
             library,
@@ -472,6 +475,8 @@ class MKLRegressor(KernelRegressor):
         problem = number_problem(known, self.epsilon)
         if squared:
             problem.require_squares(options.owner)
-        fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
+        announce_folds(options, self.C, len(bound.kernels), known.n_rows)
+        with naming_large_numbers(options.owner, sample):
+            fit = fit_chosen_machine(bound, known, problem, options, self.C, rng, squared=squared)
         transduction = transduce_numbers(outputs_at_given(fit.machine.expansion, everywhere, sample), sample)
         return self._keep(sample, library, fit, fit.machine, transduction_=transduction)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.base import TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
-from ..kernels.defaults import as_library, discriminant_library, smooth_library
+from ..kernels.defaults import as_library, discriminant_library, landmark_library, smooth_library
 from ..labels import Partition, partition
 from ..parameters import (
     BOOLEAN,
@@ -26,10 +26,11 @@ from ..parameters import (
 from ..solvers.deadline import Deadline
 from ..solvers.result import FitState
 from .shared.base import lazy_transformer
-from .shared.discriminant import DiscriminantOptions, NearestCentroid, fit_discriminant
+from .shared.discriminant import MEMORY_ADVICE, DiscriminantOptions, NearestCentroid, fit_discriminant
 from .shared.in_sample import outputs_at_given
-from .shared.memory import require_machine_memory
+from .shared.memory import fewer_kernels, require_machine_memory
 from .shared.outputs import KernelClassifier, transduce_classes
+from .shared.problems import naming_large_numbers
 from .shared.progress import LIMIT_CONSTRAINTS
 from .shared.sample import bind, read_sample
 
@@ -255,10 +256,18 @@ class RKDAClassifier(TransformerMixin, KernelClassifier):
         given = smooth_library(sample.X) if self.kernels is None else as_library(self.kernels)
         library = discriminant_library(given, self.n_landmarks, n_rows)
         require_machine_memory(
-            options.owner, library, sample, n_rows, options.dtype, "n_landmarks=200", by_features=True
+            options.owner,
+            library,
+            sample,
+            n_rows,
+            options.dtype,
+            MEMORY_ADVICE,
+            by_features=True,
+            smaller=[*fewer_kernels(library), ("n_landmarks=200", landmark_library(given, 200))],
         )
         bound = bind(library, sample, self._rng())
-        fit = fit_discriminant(bound, sample, options)
+        with naming_large_numbers(options.owner, sample):
+            fit = fit_discriminant(bound, sample, options)
         values = fit.centers.decide(outputs_at_given(fit.expansion, bound, sample))
         return self._keep(
             sample,

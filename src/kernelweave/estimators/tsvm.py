@@ -13,7 +13,7 @@ from ..parameters import BOOLEAN, READ_LATER, read_options
 from ..solvers.deadline import Deadline
 from ..solvers.result import FitState
 from .shared.machine import PRECISION, WEIGHTS_CONSTRAINTS, MachineOptions
-from .shared.memory import require_machine_memory
+from .shared.memory import fewer_kernels, landmark_remedies, require_machine_memory
 from .shared.outputs import KernelClassifier
 from .shared.sample import bind, class_shares, read_sample
 from .shared.transduction import (
@@ -228,7 +228,14 @@ class TSVMClassifier(KernelClassifier):
         rng = self._rng()
         by_features = self.class_prior is not None
         require_machine_memory(
-            owner, library, sample, sample.n_rows, self.dtype, MEMORY_ADVICE, by_features=by_features
+            owner,
+            library,
+            sample,
+            sample.n_rows,
+            self.dtype,
+            MEMORY_ADVICE,
+            by_features=by_features,
+            smaller=[*fewer_kernels(library), *landmark_remedies(library)],
         )
         fit = fit_transduction(bind(library, sample, rng), sample, options, rng)
         return self._keep(sample, library, fit.machine, fit, classes_=sample.partition.classes.copy())
@@ -433,7 +440,14 @@ class TSVMMKLClassifier(KernelClassifier):
         rng = self._rng()
         by_features = self.class_prior is not None
         require_machine_memory(
-            owner, library, sample, sample.n_rows, self.dtype, MEMORY_ADVICE, by_features=by_features
+            owner,
+            library,
+            sample,
+            sample.n_rows,
+            self.dtype,
+            MEMORY_ADVICE,
+            by_features=by_features,
+            smaller=[*fewer_kernels(library), *landmark_remedies(library)],
         )
         fit = fit_transduction(bind(library, sample, rng), sample, options, rng)
         return self._keep(sample, library, fit.machine, fit, classes_=sample.partition.classes.copy())

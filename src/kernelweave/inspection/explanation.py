@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators.shared.records import Records, make_frame
-from ..short_text import cut_text
+from ..short_text import count_of, cut_text
 
 INTERCEPT = "(intercept)"
 OTHERS = "(other rows)"
@@ -160,9 +160,9 @@ class Explanation:
     def __repr__(self) -> str:
         n_rows, n_outputs = self.decision.shape
         return (
-            f"<Explanation of {count(n_rows, 'row')} and {count(n_outputs, 'output')}: "
-            f"{count(len(self.kernels), 'kernel')}, {count(len(self.sources), 'source')}, "
-            f"{count(self.training_rows.shape[1], 'training row')} for each>"
+            f"<Explanation of {count_of(n_rows, 'row')} and {count_of(n_outputs, 'output')}: "
+            f"{count_of(len(self.kernels), 'kernel')}, {count_of(len(self.sources), 'source')}, "
+            f"{count_of(self.training_rows.shape[1], 'training row')} for each>"
         )
 
 
@@ -276,7 +276,7 @@ class CombinedExplanation:
     def __repr__(self) -> str:
         n_rows = len(self.decision)
         return (
-            f"<CombinedExplanation of {count(n_rows, 'row')}: {count(len(self.members), 'member')}, "
+            f"<CombinedExplanation of {count_of(n_rows, 'row')}: {count_of(len(self.members), 'member')}, "
             f"of which {len(self.explanations)} explained>"
         )
 
@@ -286,8 +286,3 @@ def read_row(i: Any, n_rows: int) -> int:
     if not isinstance(i, int | np.integer) or isinstance(i, bool) or not -n_rows <= i < n_rows:
         raise ValueError(f"There is no row {i!r} among the {n_rows} explained; expected 0 to {n_rows - 1}.")
     return int(i) % n_rows
-
-
-def count(n: int, name: str) -> str:
-    """Return a number with a noun."""
-    return f"{n:,} {name}{'s' * (n != 1)}"

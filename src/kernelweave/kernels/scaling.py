@@ -56,18 +56,41 @@ class ColumnScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         """Find the mean and the deviation of each column."""
         rows: Floats = validate_data(self, X, dtype=np.float64)
         self.origin_ = rows[0].copy()
-        differences = rows - self.origin_
-        self.mean_ = differences.mean(axis=0)
-        low, high = differences.min(axis=0), differences.max(axis=0)
-        least = np.where(((differences == low) | (differences == high)).all(axis=0), MIN_FLAG_VARIANCE, 0.0)
-        variance = np.maximum(differences.var(axis=0), np.maximum(least * np.square(high - low), self.min_variance))
-        self.scale_ = np.sqrt(np.where(variance > 0, variance, 1.0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            differences = rows - self.origin_
+            self.mean_, variance = _measure_differences(differences)
+        self.scale_ = np.sqrt(np.maximum(variance, self.min_variance))
+        huge = np.flatnonzero(~np.isfinite(variance))
+        if len(huge):
+            largest = np.abs(differences[:, huge]).max(axis=0)
+            _require_finite_differences(largest, huge, rows)
+            mean, variance = _measure_differences(differences[:, huge] / largest)
+            self.mean_[huge], self.scale_[huge] = mean * largest, np.sqrt(variance) * largest
+        self.scale_[self.scale_ == 0] = 1.0
         return self
 
     def transform(self, X: ArrayLike) -> Floats:
         """Return the scaled columns."""
         rows = _read_new_rows(self, X)
         return (rows - self.origin_ - self.mean_) / self.scale_
+
+
+def _measure_differences(differences: Floats) -> tuple[Floats, Floats]:
+    """Return means and variances of columns; the latter is bounded below in columns of two values."""
+    low, high = differences.min(axis=0), differences.max(axis=0)
+    flags = ((differences == low) | (differences == high)).all(axis=0)
+    least = np.where(flags, MIN_FLAG_VARIANCE * np.square(high - low), 0.0)
+    return differences.mean(axis=0), np.maximum(differences.var(axis=0), least)
+
+
+def _require_finite_differences(largest: Floats, columns: NDArray[np.intp], rows: Floats) -> None:
+    """Refuse columns of whose values some differ by more than there are numbers."""
+    if not np.isfinite(largest).all():
+        column = columns[~np.isfinite(largest)][0]
+        raise ValueError(
+            f"Column {column} of X has values up to {np.abs(rows[:, column]).max():.1e} in size, whose differences are "
+            "too large for floating point. Divide it by a power of ten."
+        )
 
 
 class BlockScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
@@ -95,10 +118,15 @@ class BlockScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def fit(self, X: ArrayLike, y: Any = None) -> Self:
         """Find the mean of all values, and the sum of the variances."""
         rows: Floats = validate_data(self, X, dtype=np.float64)
-        self.mean_ = float(rows.mean())
-        spread = max(float((rows - rows[:1]).var(axis=0).sum()), self.min_variance)
         total = rows.shape[1] if self.variance is None else self.variance
-        self.scale_ = float(np.sqrt(spread / total)) if spread > 0 else 1.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            differences, self.mean_ = rows - rows[:1], float(rows.mean())
+            spread, size = max(float(differences.var(axis=0).sum()), self.min_variance), 1.0
+        if not np.isfinite(spread):
+            _require_finite_differences(np.abs(differences).max(axis=0), np.arange(rows.shape[1]), rows)
+            size = float(np.abs(rows).max())
+            spread, self.mean_ = float((differences / size).var(axis=0).sum()), float((rows / size).mean()) * size
+        self.scale_ = float(np.sqrt(spread / total)) * size if spread > 0 else 1.0
         return self
 
     def transform(self, X: ArrayLike) -> Floats:

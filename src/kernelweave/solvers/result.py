@@ -10,6 +10,10 @@ from typing import Any
 import numpy as np
 
 
+class NotFiniteError(ValueError):
+    """A problem has no finite value where its solver begins."""
+
+
 class Status(Enum):
     """Why a solver stopped; the value is a sentence for people."""
 

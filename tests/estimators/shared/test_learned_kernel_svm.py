@@ -153,3 +153,14 @@ def test_all_folds_share_one_binding(monkeypatch):
     model = LearnedKernelClassifier(PAIR, random_state=0).fit(X, y)
     assert len(model.cv_results_["params"]) == 8
     assert [library.names for library in calls] == [("RBF(gamma=1.0)",), ("Linear()",)]  # what is new to each learner
+
+
+def test_binding_and_comparison_are_announced(capsys):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    learner = LabelAwareKernelLearner(RBF(), n_eigenvectors=5, n_landmarks=20)
+    LearnedKernelClassifier(learner, verbose=1).fit(X, (X[:, 0] > 0).astype(int))
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[:2] == [
+        "LearnedKernelClassifier: learner 1 of 1, 1 base kernel on 40 rows, eigenvectors of 20 landmarks",
+        "LearnedKernelClassifier: 5 folds compare 1 learner and 4 costs",
+    ]

@@ -1,9 +1,11 @@
+import re
 import tracemalloc
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn import config_context
+from sklearn.base import clone
 
 import kernelweave
 from kernelweave import (
@@ -16,8 +18,10 @@ from kernelweave import (
     OnColumns,
     Polynomial,
 )
-from kernelweave.estimators.shared import memory
+from kernelweave.estimators import lapsvm, rkda, tsvm
+from kernelweave.estimators.shared import cg_boost, machine, memory
 from kernelweave.estimators.shared.memory import (
+    advise,
     binding_bytes,
     fits_machine,
     free_memory,
@@ -29,22 +33,41 @@ from kernelweave.estimators.shared.memory import (
     stack_bytes,
 )
 
-# name of the estimator: what its refusal names instead
+# name of the estimator: what its refusal names instead where hardly anything fits
 REMEDIES = {
-    "MKLClassifier": r"Use fewer kernels or rows, dtype=\"float32\", or n_landmarks=200, or CGBoost",
-    "MKLRegressor": r"n_landmarks=200, or CGBoost",
-    "LapSVMClassifier": r"n_landmarks=100\.",
-    "TSVMClassifier": r"ManifoldKernel\(kernel, ratio=0, n_landmarks=1000\), or SSMKClassifier",
-    "TSVMMKLClassifier": r"ManifoldKernel\(kernel, ratio=0, n_landmarks=1000\), or SSMKClassifier",
-    "RKDAClassifier": r"n_landmarks=200\.",
-    "SSMKClassifier": r"a smaller cache_size, or max_columns=100\.",
-    "SSMKRegressor": r"a smaller cache_size, or max_columns=100\.",
-    "CGBoostClassifier": r"a smaller cache_size, or max_columns=100\.",
-    "CGBoostOneClass": r"a smaller cache_size, or max_columns=100\.",
+    "MKLClassifier": r"Use fewer rows\.",
+    "MKLRegressor": r"Use fewer rows\.",
+    "LapSVMClassifier": r"Use fewer rows, or one of HarmonicClassifier, RKDAClassifier and SSMKClassifier\.",
+    "TSVMClassifier": r"Use fewer rows, or one of HarmonicClassifier, RKDAClassifier and SSMKClassifier\.",
+    "TSVMMKLClassifier": r"Use fewer rows, or one of HarmonicClassifier, RKDAClassifier and SSMKClassifier\.",
+    "RKDAClassifier": r"Use fewer rows, or SSMKClassifier, which reads kernels by blocks\.",
+    "SSMKClassifier": r"Use fewer rows\.",
+    "SSMKRegressor": r"Use fewer rows\.",
+    "CGBoostClassifier": r"Use fewer rows\.",
+    "CGBoostOneClass": r"Use fewer rows\.",
     "LabelAwareKernelLearner": r"Pass n_landmarks=\"auto\", or a number\.",
     "HarmonicClassifier": r"Pass fewer rows or a smaller n_neighbors\.",
     "HarmonicRegressor": r"Pass fewer rows or a smaller n_neighbors\.",
 }
+KERNELS = [RBF(), RBF(2.0)]
+# estimator, and parameters that its refusal may name, each with the words in which it does
+REMEDIED = [
+    (kernelweave.MKLClassifier(KERNELS, n_landmarks=None), {"n_landmarks=200": {"n_landmarks": 200}}),
+    (kernelweave.MKLClassifier(KERNELS, n_landmarks=None), {"fewer kernels": {"kernels": KERNELS[:1]}}),
+    (kernelweave.MKLClassifier(RBF(), n_landmarks=None), {'dtype="float32"': {"dtype": "float32"}}),
+    (kernelweave.LapSVMClassifier(RBF()), {"n_landmarks=100": {"n_landmarks": 100}, "ratio=100": {"ratio": 100.0}}),
+    (kernelweave.RKDAClassifier(KERNELS, n_landmarks=None), {"n_landmarks=200": {"n_landmarks": 200}}),
+    (
+        kernelweave.TSVMClassifier(RBF()),
+        {
+            "ManifoldKernel(kernel, ratio=0, n_landmarks=1000)": {
+                "kernel": ManifoldKernel(RBF(), ratio=0, n_landmarks=1000)
+            }
+        },
+    ),
+    (kernelweave.CGBoostClassifier(KERNELS), {"max_columns=100": {"max_columns": 100}}),
+    (kernelweave.CGBoostClassifier(KERNELS), {"cache_size=0": {"cache_size": 0}}),
+]
 QUICK = ("RKDAClassifier", "HarmonicClassifier", "HarmonicRegressor")  # the others take seconds, traced
 
 
@@ -120,7 +143,7 @@ def test_a_search_asks_for_the_memory_to_label_all_rows(monkeypatch):
 def test_what_does_not_fit_is_refused_before_anything_large_is_formed(name, monkeypatch):
     X, y = problem(name, 30_000, 300)
     monkeypatch.setattr(memory, "free_memory", lambda: 1e7)
-    message = rf"{name} (needs|joins|with n_landmarks=None) .*about \d+\.\d GB of the 0\.0 GB here\. .*{REMEDIES[name]}"
+    message = rf"{name} (needs|joins|with n_landmarks=None) .*about .* free\. {REMEDIES[name]}"
 
     def fit():
         with pytest.raises(MemoryError, match=message):
@@ -143,8 +166,60 @@ def test_memory_is_asked_for_before_it_is_taken():
 
 def test_what_and_advice_are_told():
     require_memory(1e3, "It keeps little", "Go on.")
-    with pytest.raises(MemoryError, match=r"It keeps a lot, about 931322574\.6 GB of the .* GB here\. Use less\."):
+    message = (
+        r"It keeps a lot, about 931322574\.62 GB of the \S+ GB that a fit may take, 80% of the .* free\. Use less\."
+    )
+    with pytest.raises(MemoryError, match=message):
         require_memory(1e18, "It keeps a lot", "Use less.")
+
+
+class BindingError(Exception):
+    """What is raised in place of binding kernels."""
+
+
+def refusal(model, X, y):
+    """The words of a refusal; None where kernels would be bound."""
+    try:
+        model.fit(X, y)
+    except MemoryError as error:
+        return str(error)
+    except BindingError:
+        return None
+
+
+@pytest.mark.parametrize(("model", "remedies"), REMEDIED)
+def test_a_remedy_is_named_where_it_helps_and_nowhere_else(model, remedies, monkeypatch):
+    def bind(*arguments):
+        raise BindingError
+
+    for module in (machine, lapsvm, rkda, tsvm, cg_boost):
+        monkeypatch.setattr(module, "bind", bind)
+    X, y = problem("MKL" if type(model).__name__ == "MKLClassifier" else "CGBoost", 20_000, 20_000)
+    if type(model).__name__ in ("LapSVMClassifier", "TSVMClassifier"):
+        y[5000:] = -1
+    seen = set()
+    for free in np.geomspace(1e7, 1e11, 41):
+        monkeypatch.setattr(memory, "free_memory", lambda free=free: free)
+        words = refusal(model, X, y)
+        for text, parameters in remedies.items() if words is not None else ():
+            helps = refusal(clone(model).set_params(**parameters), X, y) is None
+            assert bool(re.search(rf", (or )?{re.escape(text)}[,.]", words)) == helps, (free, words)
+            seen.add((text, helps))
+    assert {text for text, helps in seen if helps} == set(remedies)
+
+
+def test_what_is_there_already_and_what_there_is_one_of_is_no_remedy():
+    few = KernelLibrary([RBF()]).bind(np.zeros((40, 3)), np.random.default_rng(0))
+    with pytest.raises(MemoryError, match=r"Me keeps 1 kernel of .* Use fewer rows, or less\.$"):
+        require_stack_memory("Me", few, 10_000_000, "float32", "less")
+
+
+def test_the_largest_of_several_sizes_decides_whether_a_remedy_is_named(monkeypatch):
+    monkeypatch.setattr(memory, "free_memory", lambda: 100.0)
+    assert advise([("fewer kernels", 50.0), ("float32", 79.0)], "another") == (
+        "Use fewer rows, fewer kernels, float32, or another."
+    )
+    assert advise([("fewer kernels", 50.0), ("fewer kernels", 90.0)]) == "Use fewer rows."
 
 
 def test_the_rank_of_a_recipe_is_that_of_the_bound_kernel():

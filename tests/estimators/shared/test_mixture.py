@@ -6,7 +6,13 @@ from scipy import sparse
 from kernelweave import RBF, CGBoostClassifier, CGBoostRegressor, KernelLibrary, Linear, SSMKClassifier, SSMKRegressor
 from kernelweave.estimators.shared.centers import choose_centers
 from kernelweave.estimators.shared.formulation import Formulation
-from kernelweave.estimators.shared.mixture import MixtureOptions, MixturePath, fit_mixture, kernel_usage
+from kernelweave.estimators.shared.mixture import (
+    MixtureOptions,
+    MixturePath,
+    _describe_seconds,
+    fit_mixture,
+    kernel_usage,
+)
 from kernelweave.estimators.shared.sample import Rows, bind, read_as_given
 from kernelweave.kernels.expansion import KernelExpansion
 from kernelweave.labels import partition
@@ -198,3 +204,10 @@ def test_steps_are_rounds_only_where_the_whole_course_is_wanted():
     assert all(record["full_scan"] for record in plain.history_)
     assert plain.n_iter_ > limited.n_iter_
     assert stopped.score(X, y) > 0.9
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0.0123, "0.012"), (2.0, "2"), (99.4, "99"), (99.96, "100"), (213, "210")]
+)
+def test_seconds_of_a_pass_are_written_without_exponents(seconds, text):
+    assert _describe_seconds(seconds) == text

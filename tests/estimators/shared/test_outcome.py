@@ -31,7 +31,7 @@ def test_a_problem_that_did_not_converge_is_worse_than_any_that_did():
 
 
 def test_the_warning_has_the_number_what_was_asked_for_and_a_remedy():
-    remedies = {Status.MAX_ITER: "Raise max_iter."}
+    remedies = {Status.MAX_ITER: "Raise max_iter"}
     with pytest.warns(
         ConvergenceWarning, match=r"Certified relative gap: 2.00e-01, tolerance: 1.00e-03. Raise max"
     ) as w:
@@ -42,5 +42,20 @@ def test_the_warning_has_the_number_what_was_asked_for_and_a_remedy():
 
 
 def test_there_is_no_warning_where_there_is_no_remedy(recwarn):
-    warn_unless_converged([result(1.0, 0.2, Status.CALLBACK), result(1.0, 0.0)], 1e-3, {Status.MAX_ITER: "Raise it."})
+    warn_unless_converged([result(1.0, 0.2, Status.CALLBACK), result(1.0, 0.0)], 1e-3, {Status.MAX_ITER: "Raise it"})
     assert not recwarn
+
+
+@pytest.mark.parametrize(
+    ("gap", "kind", "words"),
+    [
+        (0.05, "duality gap", r"gap: 5\.00e-02, .* Raise max_time, raise tol, or accept the certified gap\.$"),
+        (0.2, "duality gap", r"gap: 2\.00e-01, tolerance: 1\.00e-03\. Raise max_time\.$"),
+        (3e307, "duality gap", r"No useful bound on the gap is known yet, tolerance: 1\.00e-03\. Raise max_time\.$"),
+        (np.inf, "duality gap", r"No useful bound on the gap is known yet, tolerance: 1\.00e-03\. Raise max_time\.$"),
+        (0.05, "stationarity", r"stationarity: 5\.00e-02, tolerance: 1\.00e-03\. Raise max_time or tol\.$"),
+    ],
+)
+def test_only_a_small_gap_is_one_to_accept_and_a_huge_one_is_no_bound(gap, kind, words):
+    with pytest.warns(ConvergenceWarning, match=words):
+        warn_unless_converged([result(1.0, gap, Status.MAX_TIME, kind=kind)], 1e-3, {Status.MAX_TIME: "Raise max_time"})

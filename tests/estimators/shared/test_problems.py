@@ -1,10 +1,24 @@
 import numpy as np
 import pytest
 
-from kernelweave import RBF, MKLRegressor
-from kernelweave.estimators.shared.problems import EPSILON_SHARE, NumberProblem, class_problem, number_problem
+from kernelweave import (
+    RBF,
+    LapSVMClassifier,
+    LearnedKernelClassifier,
+    MKLClassifier,
+    MKLRegressor,
+    RKDAClassifier,
+)
+from kernelweave.estimators.shared.problems import (
+    EPSILON_SHARE,
+    NumberProblem,
+    class_problem,
+    naming_large_numbers,
+    number_problem,
+)
 from kernelweave.estimators.shared.sample import Rows, read_as_given
 from kernelweave.labels import partition, partition_targets
+from kernelweave.solvers.result import NotFiniteError
 
 X = np.arange(8.0)[:, None]
 SQUARED = "squared_epsilon_insensitive"
@@ -92,3 +106,33 @@ def test_squared_errors_of_numbers_of_any_size_have_a_finite_objective(size):
     model = MKLRegressor([RBF(1.0)], loss=SQUARED, epsilon=0.0, C=1.0).fit(X, y)
     assert np.isfinite(model.objective_)
     assert model.certificate_.relative <= model.tol
+
+
+ROWS = np.random.default_rng(0).normal(size=(60, 3))
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(("Model", "size"), [(MKLRegressor, 1e155), (MKLRegressor, 1e200)])
+def test_numbers_that_are_too_large_are_named_with_a_remedy(Model, size):
+    with pytest.raises(ValueError, match=r"y holds numbers up to [\d.]+e\+\d+ in size\. Divide y by a power of ten\.$"):
+        Model().fit(ROWS, size * ROWS[:, 0])
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("Model", [MKLClassifier, LapSVMClassifier, RKDAClassifier, LearnedKernelClassifier])
+def test_weights_that_are_too_large_are_named_with_a_remedy(Model):
+    message = rf"{Model.__name__}: .* sample_weight goes up to 1e\+200\. Divide the weights by their mean\.$"
+    with pytest.raises(ValueError, match=message):
+        Model().fit(ROWS, ROWS[:, 0] > 0, sample_weight=np.full(60, 1e200))
+
+
+@pytest.mark.parametrize(("in_y", "in_weight"), [(1e100, 1.0), (1e148, 1.0), (1.0, 1e148)])
+def test_large_numbers_and_weights_that_can_be_computed_with_are_taken(in_y, in_weight):
+    model = MKLRegressor(random_state=0).fit(ROWS, in_y * ROWS[:, 0], sample_weight=np.full(60, in_weight))
+    assert np.corrcoef(model.predict(ROWS) / in_y, ROWS[:, 0])[0, 1] > 0.99
+
+
+def test_other_reasons_for_infinite_values_are_left_as_they_are():
+    sample = read_as_given(Rows(X), partition_targets(np.arange(8.0)))
+    with pytest.raises(NotFiniteError, match="a singular kernel"), naming_large_numbers("Model", sample):
+        raise NotFiniteError("a singular kernel")

@@ -35,6 +35,7 @@ from .sample import Sample
 from .scatter import Scatter, pool_kernels
 from .stacked_kernels import stack_kernels
 
+MEMORY_ADVICE = "SSMKClassifier, which reads kernels by blocks"
 MIN_RIDGE_WEIGHT = 1e-3  # a weight of the identity below this is as good as none
 MIN_SPREAD = 1e-6  # of the variance of all rows: classes are not taken for narrower
 MIN_CENTROID_SCALE = 1e-3  # smallest shrinkage factor when held-out projections vanish
@@ -42,8 +43,8 @@ MAX_TIE = 1e-9  # of the largest eigenvalue: eigenvalues that differ by less are
 MIN_EIGENVALUE = 1e-12  # of the largest eigenvalue: directions below are rounding
 REMEDIES = {
     Status.MAX_TIME: TIME_REMEDY,
-    Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
-    Status.PRECISION: "Raise the ridge or tol, or accept the certified gap.",
+    Status.MAX_ITER: "Raise max_iter",
+    Status.PRECISION: "Raise the ridge",
 }
 
 
@@ -143,7 +144,7 @@ def fit_discriminant(bound: BoundLibrary, sample: Sample, options: DiscriminantO
     owner = options.owner
     rows = np.arange(sample.n_rows) if options.unlabeled_scatter else sample.partition.labeled
     learned = sample.restrict(np.isin(np.arange(sample.n_rows), rows))
-    require_stack_memory(owner, bound, learned.n_rows, options.dtype, "n_landmarks=200", by_features=True)
+    require_stack_memory(owner, bound, learned.n_rows, options.dtype, MEMORY_ADVICE, by_features=True)
     among = None if learned.n_rows == sample.n_rows else rows
     stacked = stack_kernels(bound, learned.share, owner=owner, scale="trace", dtype=options.dtype, among=among)
     scatter = Scatter(stacked, learned)

@@ -30,7 +30,7 @@ from ...kernels.votes import VoteFeatures
 from ...solvers import alignment
 from ...solvers.alignment import AlignmentResult, RankOnes
 from ...solvers.deadline import NO_DEADLINE, Deadline
-from ...solvers.result import Certificate, Status
+from ...solvers.result import Certificate, NotFiniteError, Status
 from ...warn import warn_caller
 from .base import KernelEstimator, lazy_transformer
 from .base_kernels import BaseKernels, KernelDesign, Vectors, bind_base_kernels, bind_to_partitions
@@ -281,6 +281,10 @@ def learn_kernel(design: KernelDesign, given: BaseKernels, target: Target) -> Le
         blocks = [divide(block, size) for block, size in zip(blocks, sizes, strict=True)]
     M, a, t = alignment.gram(blocks, target.values, weight)
     result = weigh(design, M, a, t)
+    if not np.isfinite(result.x).all():
+        raise NotFiniteError(
+            "Inner products of kernels and labels are too large for floating point. Scale the weights."
+        )
     # what is constant at these rows adds nothing, whatever its size
     unit = np.where(design.unit_size & (np.diag(M) > 0), np.concatenate(sizes), 1.0)
     *by_vector, by_kernel = np.split(result.x / unit, np.cumsum([part.Z.shape[1] for part in vectors]))

@@ -19,6 +19,8 @@ from joblib import effective_n_jobs
 from ...kernels.base import ALL, batches
 from ...kernels.expansion import KernelExpansion
 from ...kernels.features import BoundFeatures
+from ...kernels.manifold import count_landmarks
+from ...short_text import count_of
 from ...solvers.alignment import RankOnes
 from ...solvers.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from ...solvers.machines.kernel_stack import Factor, KernelStack, Member
@@ -162,7 +164,7 @@ def fit_learned_machine(
 
     Where there are ``partitions``, the sample holds the labelled rows.
     """
-    bound = bind_candidates(designs, sample, int(rng.integers(2**31)), partitions)
+    bound = bind_candidates(designs, sample, int(rng.integers(2**31)), options, partitions)
     choice = choose(designs, bound, target, problem, options, int(rng.integers(2**31)))
     options.deadline.check("the base kernels were computed")
     design, base_kernels = designs[choice.place], bound[choice.place]
@@ -206,12 +208,22 @@ def fit_learned_machine(
 
 
 def bind_candidates(
-    designs: Sequence[KernelDesign], sample: Sample, seed: int, partitions: PartitionedSample | None = None
+    designs: Sequence[KernelDesign],
+    sample: Sample,
+    seed: int,
+    options: LearnedMachineOptions,
+    partitions: PartitionedSample | None = None,
 ) -> list[BaseKernels]:
     """Bind the base kernels of each design; what designs share is found once."""
     bound: list[BaseKernels] = []
     known: dict[Any, Any] = {}
-    for design in designs:
+    n_rows = sample.n_rows if partitions is None else partitions.n_rows
+    for k, design in enumerate(designs):
+        if options.verbose:
+            n_landmarks = count_landmarks(design.n_landmarks, n_rows) if design.n_eigenvectors else 0
+            landmarks = f", eigenvectors of {n_landmarks:,} landmarks" if n_landmarks else ""
+            n_kernels = count_of(len(design.library.entries), "base kernel")
+            announce(f"{options.owner}: learner {k + 1} of {len(designs)}, {n_kernels} on {n_rows:,} rows{landmarks}")
         rng, shared = np.random.default_rng(seed), known
         if design.random_state is not None:  # draws for itself, so that nothing is shared
             rng, shared = random_generator(design.random_state), {}
@@ -238,6 +250,9 @@ def choose(
     folds = kernel_folds(target, seed) if len(costs) * len(designs) > 1 else []
     if not folds:
         return Choice(0, costs[0], {})
+    if options.verbose:
+        n_learners, n_costs = count_of(len(designs), "learner"), count_of(len(costs), "cost")
+        announce(f"{options.owner}: {len(folds)} folds compare {n_learners} and {n_costs}")
     try:
         return _choose_by_folds(designs, bound, target, problem, options, costs, folds)
     except OutOfTimeError:

@@ -22,6 +22,7 @@ from ...kernels.defaults import given_library, landmark_library
 from ...kernels.expansion import KernelExpansion
 from ...kernels.library import KernelLibrary
 from ...parameters import AT_LEAST_ONE, CALLBACK, COUNT, POSITIVE, READ_LATER, one_of
+from ...short_text import count_of
 from ...solvers.deadline import NO_DEADLINE, Deadline
 from ...solvers.machines.kernel_stack import MAX_DENSE_POINTS, Diagonal, KernelStack
 from ...solvers.machines.kernel_weights import METHODS, WeightsResult, solve_kernel_weights
@@ -29,10 +30,19 @@ from ...solvers.machines.weighted_svm import WeightedSVM
 from ...solvers.margin import DualProblem, MarginRows
 from ...solvers.result import Certificate, FitState, Status
 from .composite import composite_expansion, duals_by_row, require_definite, weights_by_kernel
-from .memory import fits_machine, recipe_rank, require_machine_memory, require_stack_memory, stack_bytes
+from .memory import (
+    fewer_kernels,
+    fits_machine,
+    fits_now,
+    mixture_bytes,
+    recipe_rank,
+    require_machine_memory,
+    require_stack_memory,
+    stack_bytes,
+)
 from .outcome import TIME_REMEDY, Outcome, summarize, warn_unless_converged
 from .problems import ClassProblem, NumberProblem
-from .progress import LIMIT_CONSTRAINTS, Hook, follow_fit, number_problem
+from .progress import LIMIT_CONSTRAINTS, Hook, announce, follow_fit, number_problem
 from .records import NamedNumbers, Records
 from .sample import Sample, bind
 from .stacked_kernels import StackedKernels, stack_kernels
@@ -52,13 +62,14 @@ WEIGHTS_CONSTRAINTS = {
     "solver": one_of(*METHODS),
 }
 PROGRESS_CONSTRAINTS = {"callback": CALLBACK} | LIMIT_CONSTRAINTS
+FEW_COLUMNS = {"max_columns": 100, "cache_size": 0}  # of the mixtures that are advised where memory is short
 MAX_DIRECT_ROWS = 20_000  # labelled rows, up to which kernels are taken as they are
 REMEDIES = {
     Status.MAX_TIME: TIME_REMEDY,
-    Status.MAX_ITER: "Raise max_iter or tol, or accept the certified gap.",
-    Status.PRECISION: "Lower C or raise tol, or accept the certified gap.",
+    Status.MAX_ITER: "Raise max_iter",
+    Status.PRECISION: "Lower C",
 }
-OTHER_SOLVER = 'Use solver="newton", raise tol, or accept the certified gap.'  # where another was asked for
+OTHER_SOLVER = 'Use solver="newton"'  # where another was asked for
 TINY = float(np.finfo(float).tiny)
 
 
@@ -84,7 +95,7 @@ class MachineOptions:
     max_time: float | None = None
     n_jobs: int | None = None
     deadline: Deadline = NO_DEADLINE
-    memory_advice: str = "n_landmarks=200, or CGBoostClassifier and CGBoostRegressor, which read kernels by blocks"
+    memory_advice: str = "CGBoostClassifier or CGBoostRegressor with max_columns=100 and cache_size=0"
     scope: str = ""
 
     def __post_init__(self) -> None:
@@ -155,10 +166,20 @@ def bind_machine(
     options : MachineOptions
         As features want them.
     """
-    library, options = _machine_library(given_library(kernels, sample.X), n_landmarks, sample, options)
+    given = given_library(kernels, sample.X)
+    library, options = _machine_library(given, n_landmarks, sample, options)
+    if options.verbose:
+        announce(f"{options.owner}: {count_of(len(library.entries), 'kernel')} on {sample.n_rows:,} rows")
     n_labeled = sample.partition.n_labeled
     require_machine_memory(
-        options.owner, library, sample, n_labeled, options.dtype, options.memory_advice, by_features=by_features
+        options.owner,
+        library,
+        sample,
+        n_labeled,
+        options.dtype,
+        options.memory_advice if fits_now(mixture_bytes(given, sample, FEW_COLUMNS)) else "",
+        by_features=by_features,
+        smaller=[*fewer_kernels(library), ("n_landmarks=200", landmark_library(given, 200))],
     )
     return bind(library, sample, rng), library, options
 
@@ -185,6 +206,15 @@ def _fit_as_they_are(library: KernelLibrary, sample: Sample, options: MachineOpt
         return True  # features would be no smaller, or are there already
     n_bytes = stack_bytes(n_labeled, ranks, options.dtype, by_features=False)
     return n_labeled <= MAX_DIRECT_ROWS and fits_machine(n_bytes)
+
+
+def announce_folds(options: MachineOptions, C: Any, n_kernels: int, n_labeled: int, ratio: Any = None) -> None:
+    """Print what folds will compare before a machine is trained, if anything and if progress is shown."""
+    weighting = "the weighting of the kernels" if options.weighting == "auto" and n_kernels > 1 else ""
+    choices = [name for name, value in (("C", C), ("ratio", ratio)) if isinstance(value, str) and value == "cv"]
+    choices += [weighting] if weighting else []
+    if options.verbose and choices:
+        announce(f"{options.owner}: folds of {n_labeled:,} labelled rows choose {' and '.join(choices)}")
 
 
 def stack_labeled(

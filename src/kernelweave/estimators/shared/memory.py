@@ -8,7 +8,7 @@ than 200 MB is at most 1.2 times its estimate (``benchmarks/memory``).
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -25,6 +25,7 @@ from ...kernels.library import KernelLibrary
 from ...kernels.manifold import MAX_PAIRED_ROWS, ManifoldKernel, count_landmarks
 from ...kernels.pointwise import Linear
 from ...kernels.wrappers import OnColumns, Preprocessed
+from ...short_text import count_of
 from ...solvers.machines.box_programs import MAX_KEPT_ENTRIES
 from ...solvers.machines.kernel_stack import MAX_DENSE_POINTS
 from .sample import Sample
@@ -56,7 +57,7 @@ MEMINFO = Path("/proc/meminfo")
 STATM = Path("/proc/self/statm")
 
 
-def require_memory(n_bytes: float, what: str, advice: str) -> None:
+def require_memory(n_bytes: float, what: str, advice: str | Callable[[], str]) -> None:
     """Refuse what would not fit into the memory that is free.
 
     Parameters
@@ -65,12 +66,38 @@ def require_memory(n_bytes: float, what: str, advice: str) -> None:
         That will be taken in addition.
     what : str
         What needs them: a sentence without its end.
-    advice : str
-        What to do instead: sentences.
+    advice : str or callable
+        What to do instead: sentences, or what returns them.
     """
     free = free_memory()
     if n_bytes > MEMORY_SHARE * free:
-        raise MemoryError(f"{what}, about {n_bytes / 2**30:.1f} GB of the {free / 2**30:.1f} GB here. {advice}")
+        needed, limit, all_free = (f"{size / 2**30:.2f} GB" for size in (n_bytes, MEMORY_SHARE * free, free))
+        raise MemoryError(
+            f"{what}, about {needed} of the {limit} that a fit may take, {MEMORY_SHARE:.0%} of the {all_free} that are "
+            f"free. {advice if isinstance(advice, str) else advice()}"
+        )
+
+
+def advise(remedies: Iterable[tuple[str, float]], *others: str) -> str:
+    """Return a sentence with what to use instead: the remedies with which the bytes are there, and others.
+
+    Parameters
+    ----------
+    remedies : iterable of (str, float)
+        In words, each with the bytes that the fit then needs; of several such numbers the largest counts.
+    *others : str
+        What needs less in any case.
+    """
+    needed: dict[str, float] = {}
+    for text, n_bytes in remedies:
+        needed[text] = max(n_bytes, needed.get(text, 0.0))
+    words = ["fewer rows", *(text for text, n_bytes in needed.items() if fits_now(n_bytes)), *filter(None, others)]
+    return f"Use {', '.join(words[:-1])}{', or ' if len(words) > 1 else ''}{words[-1]}."
+
+
+def fits_now(n_bytes: float) -> bool:
+    """Return whether a fit may take so much of the memory that is free."""
+    return n_bytes <= MEMORY_SHARE * free_memory()
 
 
 def fits_machine(n_bytes: float) -> bool:
@@ -142,15 +169,32 @@ def require_stack_memory(
     ``by_features``: whether the fit forms no matrix of all rows where kernels are given by features.
     """
     ranks = [kernel.rank for kernel in bound.kernels]
+
+    def count_bytes(ranks: Sequence[int | None], dtype: str) -> float:
+        return stack_bytes(n_rows, ranks, dtype, by_features=by_features)
+
+    fewer = [("fewer kernels", count_bytes([rank], dtype)) for rank in ranks if len(ranks) > 1]
     require_memory(
-        stack_bytes(n_rows, ranks, dtype, by_features=by_features),
-        f"{owner} keeps {len(ranks)} kernels of {n_rows:,} rows in memory",
-        f'Use fewer kernels or rows, dtype="float32", or {advice}.',
+        count_bytes(ranks, dtype),
+        f"{owner} keeps {count_of(len(ranks), 'kernel')} of {n_rows:,} rows in memory",
+        lambda: advise([*fewer, *_halved(dtype, count_bytes(ranks, "float32"))], advice),
     )
 
 
+def _halved(dtype: str, n_bytes: float) -> list[tuple[str, float]]:
+    return [] if dtype == "float32" else [('dtype="float32"', n_bytes)]
+
+
 def require_machine_memory(
-    owner: str, library: KernelLibrary, sample: Sample, n_rows: int, dtype: str, advice: str, *, by_features: bool
+    owner: str,
+    library: KernelLibrary,
+    sample: Sample,
+    n_rows: int,
+    dtype: str,
+    advice: str,
+    *,
+    by_features: bool,
+    smaller: Iterable[tuple[str, KernelLibrary]] | None = None,
 ) -> None:
     """Refuse a fit before its kernels are tied to rows, where these and a machine would not fit into the memory.
 
@@ -164,22 +208,45 @@ def require_machine_memory(
         Of these, that the machine is trained on.
     dtype : str
     advice : str
-        As for :func:`require_stack_memory`.
+        What needs less memory in any case.
     by_features : bool
+    smaller : iterable of (str, KernelLibrary), optional
+        Libraries to use instead if they fit, in words; by default one kernel of several.
     """
-    recipes = [entry.kernel for entry in library.entries]
-    ranks = [recipe_rank(recipe, sample.n_rows, sample.X.shape[1]) for recipe in recipes]
-    n_bytes = (
-        binding_bytes(recipes, sample.n_rows, count_values(sample.X))
-        + stack_bytes(n_rows, ranks, dtype, by_features=by_features)
-        + block_bytes(sample.n_rows, min(n_rows, MAX_SUPPORT))
-        + FLOAT * ROW_VECTORS * float(sample.n_rows)
-    )
+
+    def count_bytes(library: KernelLibrary, dtype: str) -> float:
+        recipes = [entry.kernel for entry in library.entries]
+        ranks = [recipe_rank(recipe, sample.n_rows, sample.X.shape[1]) for recipe in recipes]
+        return (
+            binding_bytes(recipes, sample.n_rows, count_values(sample.X))
+            + stack_bytes(n_rows, ranks, dtype, by_features=by_features)
+            + block_bytes(sample.n_rows, min(n_rows, MAX_SUPPORT))
+            + FLOAT * ROW_VECTORS * float(sample.n_rows)
+        )
+
+    def list_remedies() -> str:
+        others = fewer_kernels(library) if smaller is None else smaller
+        by_size = [(text, count_bytes(each, dtype)) for text, each in others]
+        return advise([*by_size, *_halved(dtype, count_bytes(library, "float32"))], advice)
+
     require_memory(
-        n_bytes,
-        f"{owner} needs {len(ranks)} kernels of {sample.n_rows:,} rows, {n_rows:,} of them in its machines",
-        f'Use fewer kernels or rows, dtype="float32", or {advice}.',
+        count_bytes(library, dtype),
+        f"{owner} needs {count_of(len(library.entries), 'kernel')} of {sample.n_rows:,} rows, {n_rows:,} of them in "
+        "its machines",
+        list_remedies,
     )
+
+
+def fewer_kernels(library: KernelLibrary) -> list[tuple[str, KernelLibrary]]:
+    """Return what is left of several kernels, each alone."""
+    return [("fewer kernels", KernelLibrary([entry.kernel])) for entry in library.entries if len(library.entries) > 1]
+
+
+def landmark_remedies(library: KernelLibrary) -> Iterator[tuple[str, KernelLibrary]]:
+    """Give the kernels replaced by their features of few and fewer landmarks."""
+    for n_landmarks in (1000, 100):
+        kernels = [ManifoldKernel(entry.kernel, ratio=0.0, n_landmarks=n_landmarks) for entry in library.entries]
+        yield f"ManifoldKernel(kernel, ratio=0, n_landmarks={n_landmarks})", KernelLibrary(kernels)
 
 
 def require_mixture_memory(owner: str, library: KernelLibrary, sample: Sample, params: Mapping[str, Any]) -> None:
@@ -194,6 +261,28 @@ def require_mixture_memory(owner: str, library: KernelLibrary, sample: Sample, p
     params : mapping
         Parameters of the estimator: ``cache_size``, ``max_columns``, and ``penalty`` if it has one.
     """
+    less = {"max_columns": 100}, {"cache_size": 0}, {"max_columns": 100, "cache_size": 0}
+
+    def list_remedies() -> str:
+        fewer = [(text, mixture_bytes(each, sample, params)) for text, each in fewer_kernels(library)]
+        limits = [(_name_options(each), mixture_bytes(library, sample, {**params, **each})) for each in less]
+        fits = [each for each in limits[:2] if fits_now(each[1])]
+        return advise([*fewer, *(fits or limits)])
+
+    require_memory(
+        mixture_bytes(library, sample, params),
+        f"{owner} needs {count_of(len(library.entries), 'kernel')} of {sample.n_rows:,} rows, "
+        f"{sample.partition.n_labeled:,} of them with labels",
+        list_remedies,
+    )
+
+
+def _name_options(options: Mapping[str, Any]) -> str:
+    return " with ".join(f"{name}={value}" for name, value in options.items())
+
+
+def mixture_bytes(library: KernelLibrary, sample: Sample, params: Mapping[str, Any]) -> float:
+    """Return the bytes of a mixture: of kernels that are tied to rows, and of columns."""
     recipes = [entry.kernel for entry in library.entries]
     n_rows, n_labeled = sample.n_rows, sample.partition.n_labeled
     n_columns = len(recipes) * n_rows
@@ -208,11 +297,7 @@ def require_mixture_memory(owner: str, library: KernelLibrary, sample: Sample, p
     )
     if params.get("penalty") == "rkhs":
         n_bytes += RKHS_COPIES * FLOAT * len(recipes) * float(n_labeled) ** 2
-    require_memory(
-        n_bytes,
-        f"{owner} needs {len(recipes)} kernels of {n_rows:,} rows, {n_labeled:,} of them with labels",
-        "Use fewer kernels or rows, a smaller cache_size, or max_columns=100.",
-    )
+    return n_bytes
 
 
 def require_vector_memory(

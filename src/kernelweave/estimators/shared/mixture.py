@@ -40,17 +40,17 @@ from ...solvers.result import Certificate, FitState, Status
 from .centers import Centers
 from .early_stopping import Validation, ValidationCurve
 from .formulation import TOLERANCES, Formulation
-from .outcome import summarize, warn_unless_converged
+from .outcome import TIME_REMEDY, summarize, warn_unless_converged
 from .partitioned import PartitionedSample
 from .partitioned_columns import PartitionedColumns
 from .progress import announce, follow_fit, number_problem
 from .records import Records
 from .scaled_columns import ScaledColumns
 
-SCALE_ADVICE = "Scale the features or lower C, or accept the certified gap."
+SCALE_ADVICE = "Scale the features or lower C"
 REMEDIES = {
-    Status.MAX_COLUMNS: "Raise max_columns or tol, or accept the certified gap.",
-    Status.MAX_TIME: "Raise max_time or tol, or accept the certified gap.",
+    Status.MAX_COLUMNS: "Raise max_columns",
+    Status.MAX_TIME: TIME_REMEDY,
     Status.PRECISION: SCALE_ADVICE,
     Status.SOLVER_FAILED: SCALE_ADVICE,
 }
@@ -201,7 +201,7 @@ class MixturePath:
         if options.verbose:
             announce(
                 f"{options.owner}: {self.scope}; one pass over all columns takes about "
-                f"{bound.scan_seconds(self.labeled):.2g} s; a fit makes 10 to 40 passes"
+                f"{_describe_seconds(bound.scan_seconds(self.labeled))} s; a fit makes 10 to 40 passes"
             )
         make: Any = PartitionedColumns if isinstance(bound, PartitionedLibrary) else ScaledColumns
         self.columns = make(bound, centers, options.formulation, options.column_scale)
@@ -318,6 +318,12 @@ class MixturePath:
             status = Status.PRECISION
         certificate = Certificate(gap, objective, result.certificate.kind, scope=self.scope)
         return replace(result, objective=objective, certificate=certificate, status=status)
+
+
+def _describe_seconds(seconds: float) -> str:
+    """Return two digits, or whole seconds, never with an exponent."""
+    rounded = float(f"{seconds:.2g}")
+    return f"{rounded:.0f}" if rounded >= 10 else f"{rounded:g}"
 
 
 def _describe_round(state: FitState) -> str:

@@ -13,7 +13,9 @@ from ...solvers.result import Certificate, SolverResult, Status
 from ...warn import warn_caller
 from .records import Records
 
-TIME_REMEDY = "Raise max_time or tol, or accept the certified gap."
+TIME_REMEDY = "Raise max_time"
+MAX_ACCEPTED_GAP = 0.1  # relative to the objective, above which nobody would accept a gap, nor ask for it as tol
+MAX_BOUND = 1e3  # relative to the objective, above which a gap bounds nothing
 
 
 @dataclass(frozen=True)
@@ -65,13 +67,28 @@ def worst(results: Sequence[SolverResult]) -> SolverResult:
 
 
 def warn_unless_converged(results: Sequence[SolverResult], tol: float, remedies: Mapping[Status, str]) -> None:
-    """Warn once, with the number and a remedy, where a solver stopped for a reason that has one."""
+    """Warn once, with the number and a remedy, where a solver stopped for a reason that has one.
+
+    Remedies are sentences without their end: a larger tolerance is one more where the gap is small.
+    """
     result = worst(results)
     if result.status in remedies:
-        proven = result.certificate.kind == "duality gap"
-        measure = "Certified relative gap" if proven else "Relative distance from stationarity"
         warn_caller(
-            f"{result.status.value} {measure}: {result.certificate.relative:.2e}, tolerance: {tol:.2e}. "
-            f"{remedies[result.status]}",
+            f"{result.status.value} {_describe_gap(result.certificate, tol)} {remedies[result.status]}"
+            f"{_other_remedies(result.certificate)}.",
             ConvergenceWarning,
         )
+
+
+def _describe_gap(certificate: Certificate, tol: float) -> str:
+    if certificate.kind != "duality gap":
+        return f"Relative distance from stationarity: {certificate.relative:.2e}, tolerance: {tol:.2e}."
+    if not certificate.relative <= MAX_BOUND:
+        return f"No useful bound on the gap is known yet, tolerance: {tol:.2e}."
+    return f"Certified relative gap: {certificate.relative:.2e}, tolerance: {tol:.2e}."
+
+
+def _other_remedies(certificate: Certificate) -> str:
+    if not certificate.relative <= MAX_ACCEPTED_GAP:
+        return ""
+    return ", raise tol, or accept the certified gap" if certificate.kind == "duality gap" else " or tol"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -10,12 +12,14 @@ import numpy as np
 from ...kernels.base import ALL
 from ...parameters import NON_NEGATIVE, one_of
 from ...solvers.margin import MarginRows, classification_rows, regression_rows
+from ...solvers.result import NotFiniteError
 from .outputs import choose_classes
 from .sample import Sample, class_weights
 from .target import weighted_deviation
 
 EPSILON = NON_NEGATIVE | one_of("auto")
 MAX_SQUARED = 1e70  # numbers whose squares can be multiplied by the square of a cost that is a multiple of them
+LARGE_NUMBER, LARGE_WEIGHT = 1e70, 1e12  # sizes below which y and weights are no reason for infinite values
 EPSILON_SHARE = 0.1  # of the deviation of the targets: errors that cost nothing, by default
 
 
@@ -136,3 +140,20 @@ def number_problem(sample: Sample, epsilon: float | str) -> NumberProblem:
     zone = EPSILON_SHARE * spread if isinstance(epsilon, str) else np.full(len(spread), float(epsilon))
     unit: Any = np.where(spread > 0, spread, 1.0)
     return NumberProblem(columns, weight, zone, unit if targets.ndim == 2 else float(unit[0]))
+
+
+@contextmanager
+def naming_large_numbers(owner: str, sample: Sample) -> Iterator[None]:
+    """Say that y or the weights are too large, where a solver finds no finite value because of them."""
+    try:
+        yield
+    except (NotFiniteError, ArithmeticError) as error:
+        reasons = []
+        targets = getattr(sample.partition, "targets", None)
+        if targets is not None and (size := np.abs(targets).max()) > LARGE_NUMBER:
+            reasons.append(f"y holds numbers up to {size:.3g} in size. Divide y by a power of ten.")
+        if (size := sample.weight.max()) > LARGE_WEIGHT:
+            reasons.append(f"sample_weight goes up to {size:.3g}. Divide the weights by their mean.")
+        if not reasons:
+            raise
+        raise ValueError(f"{owner}: the objective is too large to compute with. {' '.join(reasons)}") from error

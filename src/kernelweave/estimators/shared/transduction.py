@@ -61,7 +61,7 @@ INNER_TOL_SHARE = 0.5  # of the tolerance: the accuracy of the convex machines
 MAX_SHARE_ROWS = 1000  # labelled rows that tell the shares of unlabelled ones
 MAX_SHARE_DIFFERENCE = 0.1  # between the shares of a class in both parts, above which there is a warning
 MAX_SHOWN_CLASSES = 5
-MEMORY_ADVICE = "ManifoldKernel(kernel, ratio=0, n_landmarks=1000), or SSMKClassifier, which reads kernels by blocks"
+MEMORY_ADVICE = "one of HarmonicClassifier, RKDAClassifier and SSMKClassifier"
 RAMP_END = Constraint(lambda s: is_nonnegative(s) and float(s) < 1, ("a number from 0 to less than 1",))
 TRANSDUCTION_CONSTRAINTS = (
     MACHINE_CONSTRAINTS

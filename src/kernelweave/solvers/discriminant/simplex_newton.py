@@ -20,7 +20,7 @@ import numpy as np
 from .. import simplex
 from ..course import Course
 from ..deadline import NO_DEADLINE, Deadline
-from ..result import FitState, SolverResult, Status
+from ..result import FitState, NotFiniteError, SolverResult, Status
 
 ARMIJO_SHARE = 1e-4  # share of the decrease that the slope promises (Armijo)
 BOUNDARY_SHARE = 0.99  # share of a step to the boundary that is taken where F is infinite on it
@@ -154,7 +154,7 @@ def first_weights(start: np.ndarray | None, n_weights: int) -> np.ndarray:
 def require_finite_value(value: float) -> float:
     """Return the first value of a function, or say why there is none."""
     if not np.isfinite(value):
-        raise ValueError(
+        raise NotFiniteError(
             "The first matrix is not positive definite in double precision: the kernels are singular and the ridge is "
             "too small beside them, or they hold NaN. Pass a larger ridge, or check the kernels."
         )

@@ -23,7 +23,7 @@ import numpy as np
 from ..course import Course
 from ..deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from ..margin import DualProblem
-from ..result import FitState, SolverResult, Status
+from ..result import FitState, NotFiniteError, SolverResult, Status
 from .kernel_stack import KernelStack
 from .weighted_svm import Value, WeightedSVM
 from .weights_gradient import GroupLassoStep, ProjectedGradientStep, ReducedGradientStep, normalise
@@ -152,7 +152,7 @@ def solve_kernel_weights(
     products = start_products if start is not None and np.allclose(weights, start, rtol=1e-12, atol=0.0) else None
     value = machines.solve(weights, max(INNER_TOL_SHARE * tol, MAX_MACHINE_TOL), start_duals, products)
     if not np.isfinite(value.objective):
-        raise ValueError(
+        raise NotFiniteError(
             "J is infinite at the first weights: the box is, and the kernels do not separate the classes. Pass a "
             "ridge, a finite box, or weights to start from that include the identity."
         )
