@@ -14,8 +14,10 @@ from kernelweave.estimators.shared.mixture import (
     kernel_usage,
 )
 from kernelweave.estimators.shared.sample import Rows, bind, read_as_given
+from kernelweave.kernels import bound_library
 from kernelweave.kernels.expansion import KernelExpansion
 from kernelweave.labels import partition
+from kernelweave.solvers.deadline import OutOfTimeError
 from kernelweave.solvers.margin import classification_rows, regression_rows
 
 
@@ -211,3 +213,12 @@ def test_steps_are_rounds_only_where_the_whole_course_is_wanted():
 )
 def test_seconds_of_a_pass_are_written_without_exponents(seconds, text):
     assert _describe_seconds(seconds) == text
+
+
+def test_a_fit_without_the_time_to_see_its_columns_is_refused_at_once(data, monkeypatch):
+    monkeypatch.setattr(bound_library, "MAX_SMALL_BYTES", 0)
+    monkeypatch.setattr(bound_library.BoundLibrary, "scan_seconds", lambda self, rows: 40.0)
+    message = "max_time=60 s would be over before SSMKClassifier has a first model: one pass over .* takes about 40 s"
+    with pytest.raises(OutOfTimeError, match=message):
+        SSMKClassifier([RBF()], C=1.0, max_time=60.0).fit(*data)
+    assert SSMKClassifier([RBF()], C=1.0, max_time=1000.0).fit(*data).status_.converged

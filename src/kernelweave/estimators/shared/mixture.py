@@ -34,7 +34,7 @@ from ...parameters import (
 from ...solvers.columns.loop import SETTLING_SHARE, exact_solution, generate_columns
 from ...solvers.columns.masters import ColumnResult, Master
 from ...solvers.columns.rkhs_master import NotPSDError
-from ...solvers.deadline import NO_DEADLINE, Deadline
+from ...solvers.deadline import NO_DEADLINE, Deadline, OutOfTimeError
 from ...solvers.margin import MarginRows
 from ...solvers.result import Certificate, FitState, Status
 from .centers import Centers
@@ -71,6 +71,8 @@ MIXTURE_CONSTRAINTS = {
 
 
 TINY = float(np.finfo(float).tiny)
+MIN_PASSES = 2  # over all columns, for their sizes and for scores
+FEWER_CENTERS = 2000  # that a sentence names
 
 
 @dataclass(frozen=True)
@@ -198,10 +200,22 @@ class MixturePath:
         n_kernels, sample = len(bound.kernels), centers.sample
         self.labeled = sample.partition.labeled
         self.scope = f"{n_kernels} kernel{'s' * (n_kernels > 1)} x {centers.scope}"
+        # With a limit, passes that are long enough to matter are measured before the first one, which nothing can stop.
+        is_long = isinstance(bound, BoundLibrary) and bound.pool_size(len(self.labeled)) > 0
+        is_limited = options.max_time is not None and is_long
+        if options.verbose or is_limited:
+            seconds = bound.scan_seconds(self.labeled)
         if options.verbose:
             announce(
-                f"{options.owner}: {self.scope}; one pass over all columns takes about "
-                f"{_describe_seconds(bound.scan_seconds(self.labeled))} s; a fit makes 10 to 40 passes"
+                f"{options.owner}: {self.scope}; one pass over all columns takes about {_describe_seconds(seconds)} s; "
+                "a fit makes 10 to 40 passes"
+            )
+        if is_limited and MIN_PASSES * seconds > min(options.deadline.left, options.max_time or 0.0):
+            limit = options.deadline.seconds or options.max_time
+            raise OutOfTimeError(
+                f"max_time={limit:g} s would be over before {options.owner} has a first model: one pass over {self.scope} "
+                f"takes about {_describe_seconds(seconds)} s. Raise max_time, or pass fewer centers, such as "
+                f"centers={FEWER_CENTERS}."
             )
         make: Any = PartitionedColumns if isinstance(bound, PartitionedLibrary) else ScaledColumns
         self.columns = make(bound, centers, options.formulation, options.column_scale)
