@@ -200,23 +200,7 @@ class MixturePath:
         n_kernels, sample = len(bound.kernels), centers.sample
         self.labeled = sample.partition.labeled
         self.scope = f"{n_kernels} kernel{'s' * (n_kernels > 1)} x {centers.scope}"
-        # With a limit, passes that are long enough to matter are measured before the first one, which nothing can stop.
-        is_long = isinstance(bound, BoundLibrary) and bound.pool_size(len(self.labeled)) > 0
-        is_limited = options.max_time is not None and is_long
-        if options.verbose or is_limited:
-            seconds = bound.scan_seconds(self.labeled)
-        if options.verbose:
-            announce(
-                f"{options.owner}: {self.scope}; one pass over all columns takes about {_describe_seconds(seconds)} s; "
-                "a fit makes 10 to 40 passes"
-            )
-        if is_limited and MIN_PASSES * seconds > min(options.deadline.left, options.max_time or 0.0):
-            limit = options.deadline.seconds or options.max_time
-            raise OutOfTimeError(
-                f"max_time={limit:g} s would be over before {options.owner} has a first model: one pass over {self.scope} "
-                f"takes about {_describe_seconds(seconds)} s. Raise max_time, or pass fewer centers, such as "
-                f"centers={FEWER_CENTERS}."
-            )
+        self._measure_pass()
         make: Any = PartitionedColumns if isinstance(bound, PartitionedLibrary) else ScaledColumns
         self.columns = make(bound, centers, options.formulation, options.column_scale)
         # Early steps are no good models to stop at, nor to choose a few columns by.
@@ -224,6 +208,27 @@ class MixturePath:
         self.scans_are_cheap = fits_in_memory and validation is None and options.max_columns is None
         self.masters: list[Master] = []
         self.place = (0, 1)
+
+    def _measure_pass(self) -> None:
+        """Say how long one pass over all columns takes; refuse a fit that has no time for the first ones.
+
+        A pass cannot be interrupted. It is short where all columns are kept in memory.
+        """
+        options, bound = self.options, self.bound
+        is_long = isinstance(bound, BoundLibrary) and bound.pool_size(len(self.labeled)) > 0
+        is_limited = options.max_time is not None and is_long
+        if not (options.verbose or is_limited):
+            return
+        seconds = bound.scan_seconds(self.labeled)
+        one_pass = f"one pass over all columns takes about {_describe_seconds(seconds)} s"
+        if options.verbose:
+            announce(f"{options.owner}: {self.scope}; {one_pass}; a fit makes 10 to 40 passes")
+        if is_limited and MIN_PASSES * seconds > min(options.deadline.left, options.max_time or 0.0):
+            raise OutOfTimeError(
+                f"max_time={options.deadline.seconds or options.max_time:g} s would be over before {options.owner} has "
+                f"a first model: {one_pass} ({self.scope}). Raise max_time, or pass fewer centers, such as "
+                f"centers={FEWER_CENTERS}."
+            )
 
     def solve(self, problems: Sequence[MarginRows]) -> MixtureFit:
         """Fit the mixture for the margins of each output; the caller warns if need be."""
