@@ -339,7 +339,7 @@ def test_only_the_costs_and_folds_for_which_there_is_time_are_compared(now, recw
     assert model.path_.Cs[-1] == model.C_
     assert model.status_ is Status.MAX_TIME
     assert messages == [
-        f"max_time was over before all was compared: C={model.C_:g} was chosen by 2 of 4 costs on 2 of 3 folds. "
+        f"Stopped at max_time before all was compared: C={model.C_:g} was chosen by 2 of 4 costs on 2 of 3 folds. "
         "Raise max_time, or give fewer Cs or folds."
     ]
 
@@ -360,7 +360,7 @@ def test_without_time_for_a_fold_a_middle_cost_is_fitted(recwarn):
     assert model.path_.Cs.tolist() == [0.5]
     assert model.status_ is Status.MAX_TIME
     assert message.startswith(
-        "max_time was over before costs up to the default were compared: C=0.5, which is nearest to it, was taken. "
+        "Stopped at max_time before costs up to the default were compared: C=0.5, which is nearest to it, was taken. "
     )
     assert "Certified relative gap" in message
     assert message.endswith("Raise max_time, or give fewer Cs or folds.")

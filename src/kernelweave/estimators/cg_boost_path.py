@@ -464,7 +464,7 @@ def warn_of_time(fit: MixtureFit, tol: float, C: float, reached: tuple[int, ...]
     if not fit.status.converged:
         text += f" Certified relative gap: {fit.certificate.relative:.2e}, tolerance: {tol:.2e}."
     remedy = "Raise max_time, or give fewer Cs or folds."
-    warn_caller(f"max_time was over before {text} {remedy}", ConvergenceWarning)
+    warn_caller(f"Stopped at max_time before {text} {remedy}", ConvergenceWarning)
 
 
 def path_values(owner: str, Cs: Any) -> np.ndarray:
